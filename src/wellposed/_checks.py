@@ -1,0 +1,43 @@
+"""Checks shared by the rooms of the house."""
+
+from __future__ import annotations
+
+import operator
+from typing import SupportsIndex
+
+import torch
+from torch import Tensor
+
+from wellposed.errors import NotFiniteError, ShapeError
+
+
+def positive_int(value: SupportsIndex, name: str) -> int:
+    """Return ``value`` as an int of at least 1."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ShapeError(f"{name} must be a whole number, got {value!r}") from None
+    if number < 1:
+        raise ShapeError(f"{name} must be at least 1, got {number}")
+    return number
+
+
+def index_in(value: SupportsIndex, name: str, size: int, size_name: str = "n") -> int:
+    """Return ``value`` as an index counted from 1, at most ``size``."""
+    number = positive_int(value, name)
+    if number > size:
+        raise ShapeError(f"{name} counts from 1 to {size_name} = {size}, got {number}")
+    return number
+
+
+def finite(tensor: Tensor, name: str) -> Tensor:
+    """Return ``tensor``, or say how many of its entries are NaN or infinite and where the first one is."""
+    good = torch.isfinite(tensor)
+    if not bool(good.all()):
+        bad = (~good).nonzero()
+        where = f"[{', '.join(str(i) for i in bad[0].tolist())}]" if tensor.ndim else ""
+        first = tensor[tuple(bad[0].tolist())].item() if tensor.ndim else tensor.item()
+        raise NotFiniteError(
+            f"{name} has {len(bad)} entries that are NaN or infinite; the first is {name}{where} = {first}"
+        )
+    return tensor

@@ -1,0 +1,333 @@
+"""What every linear time-invariant system can do, whatever the structure of its state matrix."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal, Self, SupportsIndex, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Shaped
+from torch import Tensor
+
+from wellposed._checks import finite, positive_int
+from wellposed.errors import NotRealError, ShapeError, TimeDomainError, UnknownNameError
+from wellposed.systems._steps import Read, Step, kernel, run
+
+Convention = Literal["usual", "delayed"]
+Method = Literal["bilinear", "zoh"]
+Other = TypeVar("Other", bound="System")
+
+_CHUNK = 1 << 21  # numbers held at once while a transfer function is evaluated
+
+
+def as_tensor(value: Any, name: str) -> Tensor:
+    """A finite floating or complex tensor; anything that is not a tensor yet becomes float64 or complex128."""
+    tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        tensor = tensor.to(torch.float64)
+    return finite(tensor, name)
+
+
+class System(ABC):
+    """A linear time-invariant system ``x' = A x + B u, y = C x + D u`` (or its discrete twin, where ``dt`` is set).
+
+    ``B``, ``C`` and ``D`` have shapes ``(*batch, n, m)``, ``(*batch, p, n)`` and ``(*batch, p, m)``. A system given
+    vectors ``B`` and ``C`` is single-input, single-output, and its responses carry no ``p`` and ``m`` axes.
+    """
+
+    B: Shaped[Tensor, "*batch n m"]
+    C: Shaped[Tensor, "*batch p n"]
+    D: Shaped[Tensor, "*batch p m"]
+    dt: Tensor | None
+    """``None`` for a continuous system; otherwise the time step, one number or one for every system of the batch."""
+    siso: bool
+
+    _state: tuple[str, ...] = ()
+    """Names of the tensors that make up A."""
+
+    def _set(self, state: dict[str, tuple[Tensor, int]], B: Any, C: Any, D: Any, dt: Any) -> None:
+        """Check and store everything; ``state`` maps a name to its tensor and how many of its axes are not batch."""
+        name, (first, own) = next(iter(state.items()))
+        batch_ndim, n = first.ndim - own, first.shape[-1]
+        if n < 1:
+            raise ShapeError(f"{name} has shape {tuple(first.shape)}: a system needs n >= 1 states")
+        B, C = as_tensor(B, "B"), as_tensor(C, "C")
+        vectors = B.ndim == batch_ndim + 1, C.ndim == batch_ndim + 1
+        self.siso = all(vectors)
+        B = B[..., :, None] if vectors[0] else B
+        C = C[..., None, :] if vectors[1] else C
+        for label, t in (("B", B), ("C", C)):
+            if t.ndim != batch_ndim + 2:
+                raise ShapeError(
+                    f"{label} has {t.ndim} axes, but {name} has {batch_ndim} batch axes: "
+                    f"give {label} {batch_ndim + 1} axes for a single channel or {batch_ndim + 2} for several"
+                )
+        if B.shape[-2] != n or C.shape[-1] != n:
+            raise ShapeError(f"{name} has n = {n} states, B has {B.shape[-2]} rows and C {C.shape[-1]} columns")
+        self.D = self._feedthrough(D, C.shape[-2], B.shape[-1], batch_ndim, B)
+        parts = {key: t for key, (t, _) in state.items()} | {"B": B, "C": C, "D": self.D}
+        owns = {key: k for key, (_, k) in state.items()} | {"B": 2, "C": 2, "D": 2}
+        self._store(parts, owns)
+        self.dt = None if dt is None else self._time_step(dt)
+
+    def _feedthrough(self, D: Any, p: int, m: int, batch_ndim: int, like: Tensor) -> Tensor:
+        if D is None:
+            return torch.zeros((1,) * batch_ndim + (p, m), dtype=like.real.dtype, device=like.device)
+        D = as_tensor(D, "D")
+        if D.ndim == 0:
+            D = D.expand((1,) * batch_ndim + (1, 1))
+        elif self.siso and D.ndim == batch_ndim:
+            D = D[..., None, None]
+        D = D.to(like.device)
+        if D.ndim != batch_ndim + 2 or D.shape[-2:] != (p, m):
+            raise ShapeError(f"D has shape {tuple(D.shape)}; with {p} outputs and {m} inputs it must end in ({p}, {m})")
+        return D
+
+    def _store(self, parts: dict[str, Tensor], owns: dict[str, int]) -> None:
+        devices = {str(t.device) for t in parts.values()}
+        if len(devices) > 1:
+            raise ShapeError(f"the matrices live on {', '.join(sorted(devices))}: move them to one device first")
+        try:
+            batch = torch.broadcast_shapes(*(t.shape[: t.ndim - owns[key]] for key, t in parts.items()))
+        except RuntimeError:
+            shapes = {key: tuple(t.shape[: t.ndim - owns[key]]) for key, t in parts.items()}
+            raise ShapeError(f"batch shapes do not fit together: {shapes}") from None
+        real = torch.float32
+        for t in parts.values():
+            real = torch.promote_types(real, t.dtype.to_real())
+        for key, t in parts.items():
+            dtype = real.to_complex() if t.is_complex() else real
+            setattr(self, key, t.to(dtype).expand(batch + t.shape[t.ndim - owns[key] :]))
+
+    def _time_step(self, dt: Any) -> Tensor:
+        step = as_tensor(dt, "dt").to(self.D.real.dtype).to(self.D.device)
+        if bool((step <= 0).any()):
+            raise TimeDomainError(f"dt must be positive, got {step.min().item():g}")
+        try:
+            step.expand(self.batch_shape)
+        except RuntimeError:
+            raise ShapeError(f"dt has shape {tuple(step.shape)}, the batch {tuple(self.batch_shape)}") from None
+        return step
+
+    # What a structure provides ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def poles(self) -> Complex[Tensor, "*batch n"]:
+        """The eigenvalues of ``A``."""
+
+    @abstractmethod
+    def to_dense(self) -> Any:
+        """The same system with ``A`` written out."""
+
+    @abstractmethod
+    def discretize(self, dt: Any, method: Method = "bilinear") -> System:
+        """The discrete system with step ``dt`` (a number, or one for every system of the batch)."""
+
+    @abstractmethod
+    def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
+        """``C (sI - A)^-1 B``."""
+
+    @abstractmethod
+    def _step(self) -> Step:
+        """Multiplication by ``A``, for orbits and powers."""
+
+    # Sizes --------------------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Number of states."""
+        return self.B.shape[-2]
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs, ``m``."""
+        return self.B.shape[-1]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs, ``p``."""
+        return self.C.shape[-2]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the batch of systems; empty for one system."""
+        return self.B.shape[:-2]
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the system steps through time instead of flowing."""
+        return self.dt is not None
+
+    def __repr__(self) -> str:
+        kind = "SISO" if self.siso else f"{self.inputs} inputs, {self.outputs} outputs"
+        batch = f", batch {tuple(self.batch_shape)}" if self.batch_shape else ""
+        time = "continuous" if self.dt is None else f"dt = {self.dt.reshape(-1)[0].item():g}"
+        return f"{type(self).__name__}(n = {self.n}, {kind}{batch}, {time}, {self.B.real.dtype})"
+
+    def _map(self, f: Callable[[Tensor], Tensor]) -> Self:
+        new = copy.copy(self)
+        for key in (*self._state, "B", "C", "D"):
+            setattr(new, key, f(getattr(self, key)))
+        return new
+
+    def __getitem__(self, index: Any) -> Self:
+        """One system, or a smaller batch, out of a batch."""
+        if not self.batch_shape:
+            raise ShapeError("this is a single system, not a batch: there is nothing to index")
+        new = self._map(lambda t: t[index])
+        if self.dt is not None:
+            new.dt = self.dt.expand(self.batch_shape)[index]
+        return new
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to another device or precision, as ``Tensor.to`` does; complex parts keep being complex."""
+
+        def move(t: Tensor) -> Tensor:
+            if not t.is_complex():
+                return t.to(*args, **kwargs)
+            moved = t.real.to(*args, **kwargs)
+            return t.to(device=moved.device, dtype=moved.dtype.to_complex())
+
+        new = self._map(move)
+        new.dt = None if self.dt is None else move(self.dt)
+        return new
+
+    # Responses ------------------------------------------------------------------------------------------------------
+
+    def __call__(self, s: Any) -> Complex[Tensor, "..."]:
+        """Transfer function ``G(s) = C (sI - A)^-1 B + D`` at a number or an array ``s``; infinite at a pole.
+
+        The result has shape ``(*batch, *s.shape)`` for a SISO system, ``(*batch, *s.shape, p, m)`` otherwise. For a
+        discrete system ``s`` is the variable ``z`` of the z-transform.
+        """
+        wide = self.B.real.dtype.to_complex()
+        s = s if isinstance(s, Tensor) else torch.from_numpy(np.array(s))
+        s = finite(s.to(self.B.device, wide), "s")
+        flat = s.reshape(-1)
+        size = max(1, _CHUNK // (self._cost() * max(1, self.batch_shape.numel())))
+        parts = [self._resolvent_form(piece) for piece in flat.split(size)]
+        G = torch.cat(parts, dim=-3) if parts else self._resolvent_form(flat)
+        G = G + self.D[..., None, :, :]
+        G = G.reshape(self.batch_shape + s.shape + G.shape[-2:])
+        return G[..., 0, 0] if self.siso else G
+
+    def _cost(self) -> int:
+        return self.n * (self.inputs + self.outputs)
+
+    def frequency_response(self, omega: Any) -> Complex[Tensor, "..."]:
+        """``G(i omega)`` for a continuous system, ``G(exp(i omega dt))`` for a discrete one."""
+        omega = omega if isinstance(omega, Tensor) else torch.from_numpy(np.array(omega, dtype=np.float64))
+        omega = omega.to(self.B.device, self.B.real.dtype)
+        if self.dt is None:
+            return self(torch.complex(torch.zeros_like(omega), omega))
+        if self.dt.numel() > 1:
+            raise TimeDomainError("the systems of this batch have different dt: take one with sys[i]")
+        return self(torch.exp(1j * omega * self.dt.reshape(())))
+
+    def stability_margin(self) -> Tensor:
+        """How far the poles stay from instability: ``-max Re`` (continuous) or ``1 - max |.|`` (discrete).
+
+        Positive exactly where the system is asymptotically stable.
+        """
+        poles = self.poles()
+        return -poles.real.amax(-1) if self.dt is None else 1 - poles.abs().amax(-1)
+
+    def conjugate(self, V: Any) -> Any:
+        """The same map from inputs to outputs in the coordinates ``V^-1 x``: ``(V^-1 A V, V^-1 B, C V, D)``."""
+        return self.to_dense().conjugate(V)
+
+    def to_real(self) -> Any:
+        """A real dense system with the same response; raises where real inputs give complex outputs."""
+        return self.to_dense().to_real()
+
+    def impulse_response(
+        self, length: SupportsIndex, convention: Convention = "usual"
+    ) -> Shaped[Tensor, "*batch length ..."]:
+        """Response to a unit impulse at the first of ``length`` steps: the convolution kernel.
+
+        ``"usual"`` (S4, S5): ``D + CB, CAB, CA^2B, ...``; ``"delayed"`` (the paper's appendix, and the habit of
+        control theory): ``D, CB, CAB, ...``.
+        """
+        length = self._check_time(positive_int(length, "length"), convention)
+        C, read = self._reading()
+        K = kernel(self._step(), self.B, C, length, read)
+        K = torch.cat([torch.zeros_like(K[..., :1, :, :]), K[..., :-1, :, :]], -3) if convention == "delayed" else K
+        K = torch.cat([K[..., :1, :, :] + self.D[..., None, :, :], K[..., 1:, :, :]], dim=-3)
+        return K[..., 0, 0] if self.siso else K
+
+    def simulate(
+        self,
+        u: Any,
+        state: Any = None,
+        *,
+        convention: Convention = "usual",
+        return_state: bool = False,
+    ) -> Any:
+        """Outputs of a discrete system for the inputs ``u``, from ``state`` (zero if not given).
+
+        ``u`` is ``(*batch, length)`` for a SISO system, ``(*batch, length, m)`` otherwise; batch axes broadcast
+        against those of the system. ``"usual"``: ``x_t = A x_{t-1} + B u_t``, ``"delayed"`` (the paper):
+        ``x_t = A x_{t-1} + B u_{t-1}``; both read ``y_t = C x_t + D u_t``. With ``return_state`` the state to continue
+        from comes second: simulating in pieces equals simulating at once.
+        """
+        u = u if isinstance(u, Tensor) else torch.from_numpy(np.array(u))
+        u = finite(u.to(self.B.device), "u")
+        if not (u.is_floating_point() or u.is_complex()):
+            u = u.to(self.B.real.dtype)
+        u = u[..., None] if self.siso else u
+        if u.ndim < 2 or u.shape[-1] != self.inputs:
+            raise ShapeError(f"u has shape {tuple(u.shape)}; it must end in (length, {self.inputs}) for {self!r}")
+        self._check_time(positive_int(u.shape[-2], "the length of u"), convention)
+        if u.is_complex() and not self._takes_complex():
+            raise NotRealError("a system stored as conjugate pairs takes real inputs: call to_full() first")
+        if state is not None:
+            state = as_tensor(state, "state").to(self.B.device)
+            if state.shape[-1:] != (self.n_stored,):
+                raise ShapeError(f"state has shape {tuple(state.shape)}, the system has {self.n_stored} stored states")
+        C, read = self._reading()
+        y, end = run(self._step(), self.B, C, u, state, convention == "delayed", read)
+        y = y + torch.einsum("...pm,...tm->...tp", *same_dtype(self.D, u))
+        y = y[..., 0] if self.siso else y
+        return (y, end) if return_state else y
+
+    @property
+    def n_stored(self) -> int:
+        """Length of the state vector that ``simulate`` takes and returns."""
+        return self.n
+
+    def _takes_complex(self) -> bool:
+        return True
+
+    def _reading(self) -> tuple[Tensor, Read]:
+        """The ``C`` that reads the stored states, and what is left to do with ``C x``."""
+        return self.C, lambda y: y
+
+    def _like(self, new: Other) -> Other:
+        """``new``, shown to the user as one channel if this system is."""
+        new.siso = self.siso
+        return new
+
+    def _check_time(self, length: int, convention: str) -> int:
+        if self.dt is None:
+            raise TimeDomainError("this system is continuous: call discretize(dt) first")
+        if convention not in ("usual", "delayed"):
+            raise UnknownNameError("convention", convention, ("usual", "delayed"))
+        return length
+
+    def _check_discretize(self, dt: Any, method: str) -> Tensor:
+        if self.dt is not None:
+            raise TimeDomainError(f"this system is discrete already, with dt = {self.dt.reshape(-1)[0].item():g}")
+        if method not in ("bilinear", "zoh"):
+            raise UnknownNameError("method", method, ("bilinear", "zoh"))
+        return self._time_step(dt)
+
+
+def same_dtype(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Promote to the common dtype, which einsum and matmul ask for."""
+    dtype = tensors[0].dtype
+    for t in tensors[1:]:
+        dtype = torch.promote_types(dtype, t.dtype)
+    return tuple(t.to(dtype) for t in tensors)

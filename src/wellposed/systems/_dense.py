@@ -1,0 +1,131 @@
+"""Systems whose state matrix is written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Complex, Shaped
+from torch import Tensor
+
+from wellposed.errors import IllConditionedError, NotRealError, ShapeError
+from wellposed.systems._base import Method, System, as_tensor, same_dtype
+
+
+@dataclass(frozen=True)
+class DenseStep:
+    """Multiplication by a dense matrix."""
+
+    A: Shaped[Tensor, "*batch n n"]
+
+    def right(self, X: Tensor) -> Tensor:
+        """``A X``."""
+        A, X = same_dtype(self.A[..., None, :, :], X)
+        return A @ X
+
+    def left(self, X: Tensor) -> Tensor:
+        """``X A``."""
+        A, X = same_dtype(self.A[..., None, :, :], X)
+        return X @ A
+
+    def squared(self) -> DenseStep:
+        """The step of ``A A``."""
+        return DenseStep(self.A @ self.A)
+
+
+class DenseSystem(System):
+    """``(A, B, C, D)`` with ``A`` of shape ``(*batch, n, n)``, real or complex.
+
+    >>> sys = DenseSystem([[-1.0, 0.0], [-1.0, -2.0]], [1.0, 1.0], [1.0, 0.0])
+    >>> complex(sys(0))
+    (1+0j)
+    """
+
+    A: Shaped[Tensor, "*batch n n"]
+    _state = ("A",)
+
+    def __init__(self, A: Any, B: Any, C: Any, D: Any = None, *, dt: Any = None) -> None:
+        A = as_tensor(A, "A")
+        if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+            raise ShapeError(f"A must be square, got shape {tuple(A.shape)}")
+        self._set({"A": (A, 2)}, B, C, D, dt)
+
+    def poles(self) -> Complex[Tensor, "*batch n"]:
+        """The eigenvalues of ``A``, as the computer finds them.
+
+        They are the exact eigenvalues of a matrix within roundoff of ``A``. Where ``A`` is far from normal, as every
+        HiPPO matrix is, they can lie far from those of ``A`` itself.
+        """
+        return torch.linalg.eigvals(self.A)
+
+    def to_dense(self) -> DenseSystem:
+        """This system."""
+        return self
+
+    def conjugate(self, V: Any) -> DenseSystem:
+        """The same map from inputs to outputs in the coordinates ``V^-1 x``: ``(V^-1 A V, V^-1 B, C V, D)``."""
+        V = as_tensor(V, "V").to(self.B.device)
+        if V.shape[-2:] != (self.n, self.n):
+            raise ShapeError(f"V must be {self.n} x {self.n} to change the {self.n} states, got {tuple(V.shape)}")
+        V, A, B, C = same_dtype(V, self.A, self.B, self.C)
+        condition = torch.linalg.cond(V).max().item()
+        if not condition < 1 / torch.finfo(V.real.dtype).eps:
+            raise IllConditionedError(f"V is singular to working precision: cond(V) = {condition:.1e}")
+        both = torch.linalg.solve(V, torch.cat([A @ V, B.expand(A.shape[:-1] + B.shape[-1:])], dim=-1))
+        return self._like(DenseSystem(both[..., : self.n], both[..., self.n :], C @ V, self.D, dt=self.dt))
+
+    def discretize(self, dt: Any, method: Method = "bilinear") -> DenseSystem:
+        """The discrete system with step ``dt``; ``C`` and ``D`` stay as they are (see docs/devdocs/simulate.md)."""
+        step = self._check_discretize(dt, method)
+        h = step[..., None, None]
+        A, B = same_dtype(self.A, self.B)
+        eye = torch.eye(self.n, dtype=A.dtype, device=A.device)
+        if method == "bilinear":
+            lhs = eye - h / 2 * A
+            both = torch.linalg.solve(lhs, torch.cat([eye + h / 2 * A, h * B], dim=-1))
+        else:
+            # exp of [[A, B], [0, 0]] h holds both exp(A h) and its integral times B, singular A or not.
+            block = torch.nn.functional.pad(torch.cat([A, B], dim=-1), (0, 0, 0, self.inputs))
+            both = torch.linalg.matrix_exp(h * block)[..., : self.n, :]
+        return self._like(DenseSystem(both[..., : self.n], both[..., self.n :], self.C, self.D, dt=step))
+
+    def to_real(self) -> DenseSystem:
+        """A real system with the same response; a complex one doubles its states.
+
+        Raises where the response is not real, that is where ``G(conj s)`` is not ``conj G(s)``.
+        """
+        if not (self.A.is_complex() or self.B.is_complex() or self.C.is_complex() or self.D.is_complex()):
+            return self
+        self._check_real()
+        A, B, C = (t.to(t.dtype.to_complex()) for t in (self.A, self.B, self.C))
+        A2 = torch.cat([torch.cat([A.real, -A.imag], -1), torch.cat([A.imag, A.real], -1)], -2)
+        B2, C2 = torch.cat([B.real, B.imag], -2), torch.cat([C.real, -C.imag], -1)
+        return self._like(DenseSystem(A2, B2, C2, self.D.real, dt=self.dt))
+
+    def _check_real(self) -> None:
+        # A rational function of degree n is real exactly if it is so at enough points; these are generic ones.
+        scale = torch.linalg.matrix_norm(self.A).max().clamp(min=1e-300)
+        angle = torch.arange(1, 2 * self.n + 2, dtype=self.B.real.dtype, device=self.B.device)
+        s = scale * torch.polar(1 + angle / len(angle), 2.399963 * angle)
+        G, mirrored = self(s), self(s.conj()).conj()
+        defect = (G - mirrored).abs().max().item() / 2
+        size = G.abs().max().item()
+        if defect > 1e3 * self.n * torch.finfo(self.B.real.dtype).eps * size:
+            raise NotRealError(
+                f"the response is not real: its imaginary part reaches {defect:.1e} where |G| reaches {size:.1e}"
+            )
+
+    def _cost(self) -> int:
+        return self.n**2
+
+    def _step(self) -> DenseStep:
+        return DenseStep(self.A)
+
+    def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
+        eye = torch.eye(self.n, dtype=s.dtype, device=s.device)
+        pencil = s[:, None, None] * eye - self.A[..., None, :, :]
+        B = self.B.to(s.dtype)[..., None, :, :].expand(pencil.shape[:-1] + self.B.shape[-1:])
+        X, info = torch.linalg.solve_ex(pencil, B)
+        G = self.C.to(s.dtype)[..., None, :, :] @ X
+        return torch.where((info == 0)[..., None, None], G, torch.inf)

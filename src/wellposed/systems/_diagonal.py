@@ -1,0 +1,166 @@
+"""Systems whose state matrix is diagonal, the structure of S4D and S5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Complex, Shaped
+from torch import Tensor
+
+from wellposed.errors import NotRealError, ShapeError
+from wellposed.systems._base import Method, System, as_tensor, same_dtype
+from wellposed.systems._dense import DenseSystem
+from wellposed.systems._pairs import match_pairs, real_coordinates
+from wellposed.systems._steps import Read
+
+
+@dataclass(frozen=True)
+class DiagonalStep:
+    """Multiplication by a diagonal matrix."""
+
+    Lambda: Shaped[Tensor, "*batch n"]
+
+    def right(self, X: Tensor) -> Tensor:
+        """``A X``."""
+        return self.Lambda[..., None, :, None] * X
+
+    def left(self, X: Tensor) -> Tensor:
+        """``X A``."""
+        return X * self.Lambda[..., None, None, :]
+
+    def squared(self) -> DiagonalStep:
+        """The step of ``A A``."""
+        return DiagonalStep(self.Lambda**2)
+
+
+class DiagonalSystem(System):
+    """``A = diag(Lambda)`` with ``Lambda`` of shape ``(*batch, n)``.
+
+    With ``pairs=True`` every stored mode stands for itself and its complex conjugate, so that half the modes make a
+    real system whose output is ``2 Re(C x)``. A real eigenvalue has no partner and counts once.
+
+    >>> sys = DiagonalSystem([-0.5 + 3j], [1.0], [0.5], pairs=True)
+    >>> sys.poles().tolist()
+    [(-0.5+3j), (-0.5-3j)]
+    """
+
+    Lambda: Shaped[Tensor, "*batch n"]
+    pairs: bool
+    _weight: Shaped[Tensor, "*batch n"]
+    """How often a stored mode counts in the output: 2 for one of a conjugate pair, otherwise 1."""
+    _state = ("Lambda", "_weight")
+
+    def __init__(self, Lambda: Any, B: Any, C: Any, D: Any = None, *, dt: Any = None, pairs: bool = False) -> None:
+        Lambda = as_tensor(Lambda, "Lambda")
+        if Lambda.ndim < 1:
+            raise ShapeError("Lambda must be a vector of eigenvalues, got a single number")
+        self.pairs = pairs
+        paired = Lambda.imag != 0 if pairs and Lambda.is_complex() else torch.zeros_like(Lambda, dtype=torch.bool)
+        self._set({"Lambda": (Lambda, 1), "_weight": (1.0 + paired, 1)}, B, C, D, dt)
+        if pairs and self.D.is_complex():
+            raise NotRealError("a system stored as conjugate pairs is real: D may not be complex")
+
+    @property
+    def n(self) -> int:
+        """Number of states, both halves of every pair counted."""
+        counts = self._weight.sum(-1).reshape(-1)
+        if bool((counts != counts[0]).any()):
+            raise ShapeError(f"the systems of this batch have {counts.min():.0f} to {counts.max():.0f} states")
+        return int(counts[0])
+
+    @property
+    def n_stored(self) -> int:
+        """Length of the state vector that ``simulate`` takes and returns."""
+        return self.Lambda.shape[-1]
+
+    def poles(self) -> Complex[Tensor, "*batch n"]:
+        """``Lambda``, and after it the conjugates where only one of each pair is stored."""
+        return self.to_full().Lambda.to(self.Lambda.dtype.to_complex())
+
+    def to_full(self) -> DiagonalSystem:
+        """The same system with every mode stored."""
+        if not self.pairs:
+            return self
+        double, C = self._weight == 2, self.C
+        if self.batch_shape and bool((double != double.reshape(-1, self.n_stored)[0]).any()):
+            raise ShapeError("the systems of this batch have their real eigenvalues in different places: take one, sys[i]")
+        double = double.reshape(-1, self.n_stored)[0]
+        Lambda = torch.cat([self.Lambda, self.Lambda[..., double].conj()], dim=-1).resolve_conj()
+        B = torch.cat([self.B, self.B[..., double, :].conj()], dim=-2).resolve_conj()
+        C = torch.cat([C, C[..., double].conj()], dim=-1).resolve_conj()
+        return self._like(DiagonalSystem(Lambda, B, C, self.D, dt=self.dt))
+
+    def to_pairs(self) -> DiagonalSystem:
+        """The same system with one mode of every conjugate pair stored; raises where they do not pair up."""
+        if self.pairs:
+            return self
+        if self.batch_shape:
+            raise ShapeError("to_pairs works on one system at a time: take one with sys[i]")
+        first, second = match_pairs(self.Lambda)
+        product = self.C[..., None] * self.B  # (p, n, m)
+        defect = (product[:, second] - product[:, first].conj()).abs().max().item()
+        size = product.abs().max().item()
+        if defect > 1e3 * self.n * torch.finfo(self.B.real.dtype).eps * size or self.D.is_complex():
+            raise NotRealError(f"the modes do not come in conjugate pairs: C B differs by {defect:.1e} of {size:.1e}")
+        Lambda = torch.where(first == second, self.Lambda[first].real, self.Lambda[first])
+        return self._like(DiagonalSystem(
+            Lambda, self.B[first], self.C[:, first], self.D, dt=self.dt, pairs=True
+        ))
+
+    def to_dense(self) -> DenseSystem:
+        """The same system with ``A`` written out, every mode counted."""
+        full = self.to_full()
+        return self._like(DenseSystem(torch.diag_embed(full.Lambda), full.B, full.C, full.D, dt=full.dt))
+
+    def to_real(self) -> DenseSystem:
+        """A real system of the same size with 2 x 2 blocks ``[[Re, -Im], [Im, Re]]`` for the conjugate pairs."""
+        full = self.to_full()
+        return real_coordinates(full.to_dense(), full.Lambda)
+
+    def discretize(self, dt: Any, method: Method = "bilinear") -> DiagonalSystem:
+        """The discrete system with step ``dt``, again diagonal."""
+        step = self._check_discretize(dt, method)
+        z = step[..., None] * self.Lambda
+        if method == "bilinear":
+            Lambda, gain = (1 + z / 2) / (1 - z / 2), 1 / (1 - z / 2)
+        else:
+            Lambda, gain = torch.exp(z), _expm1_over(z)
+        B = (step[..., None] * gain)[..., None] * self.B
+        return self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))
+
+    def _takes_complex(self) -> bool:
+        return not self.pairs
+
+    def _reading(self) -> tuple[Tensor, Read]:
+        return (self.C * self._weight[..., None, :], lambda y: y.real) if self.pairs else (self.C, lambda y: y)
+
+    def _step(self) -> DiagonalStep:
+        return DiagonalStep(self.Lambda)
+
+    def _cost(self) -> int:
+        return 2 * self.n_stored
+
+    def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
+        if not self.pairs:
+            return self._stored_modes(s, self.C)
+        C, _ = self._reading()
+        return (self._stored_modes(s, C) + self._stored_modes(s.conj(), C).conj()) / 2
+
+    def _stored_modes(self, s: Complex[Tensor, " k"], C: Tensor) -> Complex[Tensor, "*batch k p m"]:
+        gap = s[:, None] - self.Lambda[..., None, :]
+        at_pole = gap == 0
+        C, R, B = same_dtype(C, 1 / torch.where(at_pole, 1, gap), self.B)
+        G = torch.einsum("...pn,...kn,...nm->...kpm", C, R, B)
+        return torch.where(at_pole.any(-1)[..., None, None], torch.inf, G)
+
+
+def _expm1_over(z: Tensor) -> Tensor:
+    """``(exp(z) - 1) / z``, with its limit at 0 and gradients that stay finite there."""
+    small = z.abs() < 1e-2
+    safe = torch.where(small, 1, z)
+    series = torch.ones_like(z)
+    for k in range(8, 1, -1):  # the first term left out is z^8 / 9! < 3e-22
+        series = 1 + series * z / k
+    return torch.where(small, series, torch.expm1(safe) / safe)

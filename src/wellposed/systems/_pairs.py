@@ -1,0 +1,53 @@
+"""Conjugate pairs: finding them, and the real coordinates they allow."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+from wellposed.errors import NotRealError, ShapeError
+from wellposed.systems._dense import DenseSystem
+
+
+def match_pairs(Lambda: Shaped[Tensor, " n"]) -> tuple[Int[Tensor, " h"], Int[Tensor, " h"]]:
+    """Indices of one eigenvalue of every conjugate pair and of its partner; a real eigenvalue is its own partner."""
+    eps = torch.finfo(Lambda.real.dtype).eps
+    tolerance = 1e3 * len(Lambda) * eps * Lambda.abs().max()
+    imag = Lambda.imag if Lambda.is_complex() else torch.zeros_like(Lambda)
+    upper = (imag > tolerance).nonzero()[:, 0]
+    lower = (imag < -tolerance).nonzero()[:, 0]
+    real = (imag.abs() <= tolerance).nonzero()[:, 0]
+    if len(upper) != len(lower):
+        raise NotRealError(f"{len(upper)} eigenvalues above the real axis, {len(lower)} below: they do not pair up")
+    distance = (Lambda[upper, None].conj() - Lambda[lower]).abs()
+    partner = distance.argmin(dim=1) if len(upper) else upper
+    if len(upper) and (distance.amin(dim=1).max() > tolerance or len(partner.unique()) < len(partner)):
+        worst = distance.amin(dim=1).max().item()
+        raise NotRealError(f"an eigenvalue misses the conjugate of its nearest partner by {worst:.1e}")
+    return torch.cat([upper, real]), torch.cat([lower[partner], real])
+
+
+def real_coordinates(system: DenseSystem, Lambda: Shaped[Tensor, "*batch n"]) -> DenseSystem:
+    """Rewrite a dense system, whose coordinates belong to ``Lambda``, in the real coordinates of its pairs."""
+    if system.batch_shape:
+        raise ShapeError("to_real works on one system at a time: take one with sys[i]")
+    if not any(t.is_complex() for t in (system.A, system.B, system.C, system.D)):
+        return system
+    first, second = match_pairs(Lambda)
+    dtype = system.B.real.dtype.to_complex()
+    W = torch.zeros(system.n, system.n, dtype=dtype, device=Lambda.device)
+    row = 0
+    for i, j in zip(first.tolist(), second.tolist(), strict=True):
+        if i == j:
+            W[row, i] = 1
+        else:  # x_j = conj(x_i): the rows read sqrt(2) Re x_i and sqrt(2) Im x_i
+            W[row, i] = W[row, j] = 0.5**0.5
+            W[row + 1, i], W[row + 1, j] = -1j * 0.5**0.5, 1j * 0.5**0.5
+        row += 1 if i == j else 2
+    A, B, C = (t.to(dtype) for t in (system.A, system.B, system.C))
+    parts = (W @ A @ W.mH, W @ B, C @ W.mH, system.D)
+    bound = 1e3 * system.n * torch.finfo(dtype).eps
+    if any(t.is_complex() and t.imag.abs().max() > bound * t.abs().max().clamp(min=1e-300) for t in parts):
+        return system.to_real()
+    return system._like(DenseSystem(*(t.real for t in parts), dt=system.dt))
