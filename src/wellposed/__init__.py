@@ -1,3 +1,11 @@
-"""Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went."""
+"""Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went.
+
+The rooms, in the order data flows through them: ``linalg`` (matrices), ``hippo`` (the matrices of long memory),
+``systems`` (linear systems and the paper's closed forms).
+"""
+
+from wellposed import errors, hippo, linalg, systems
 
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "errors", "hippo", "linalg", "systems"]

@@ -325,7 +325,7 @@ class System(ABC):
         return self._time_step(dt)
 
 
-def same_dtype(*tensors: Tensor) -> tuple[Tensor, ...]:
+def same_dtype(*tensors: Tensor) -> tuple[Tensor, "..."]:
     """Promote to the common dtype, which einsum and matmul ask for."""
     dtype = tensors[0].dtype
     for t in tensors[1:]:

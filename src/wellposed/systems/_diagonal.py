@@ -85,7 +85,9 @@ class DiagonalSystem(System):
             return self
         double, C = self._weight == 2, self.C
         if self.batch_shape and bool((double != double.reshape(-1, self.n_stored)[0]).any()):
-            raise ShapeError("the systems of this batch have their real eigenvalues in different places: take one, sys[i]")
+            raise ShapeError(
+                "the systems of this batch have their real eigenvalues in different places: take one, sys[i]"
+            )
         double = double.reshape(-1, self.n_stored)[0]
         Lambda = torch.cat([self.Lambda, self.Lambda[..., double].conj()], dim=-1).resolve_conj()
         B = torch.cat([self.B, self.B[..., double, :].conj()], dim=-2).resolve_conj()
@@ -105,9 +107,7 @@ class DiagonalSystem(System):
         if defect > 1e3 * self.n * torch.finfo(self.B.real.dtype).eps * size or self.D.is_complex():
             raise NotRealError(f"the modes do not come in conjugate pairs: C B differs by {defect:.1e} of {size:.1e}")
         Lambda = torch.where(first == second, self.Lambda[first].real, self.Lambda[first])
-        return self._like(DiagonalSystem(
-            Lambda, self.B[first], self.C[:, first], self.D, dt=self.dt, pairs=True
-        ))
+        return self._like(DiagonalSystem(Lambda, self.B[first], self.C[:, first], self.D, dt=self.dt, pairs=True))
 
     def to_dense(self) -> DenseSystem:
         """The same system with ``A`` written out, every mode counted."""
@@ -128,7 +128,9 @@ class DiagonalSystem(System):
         else:
             Lambda, gain = torch.exp(z), _expm1_over(z)
         B = (step[..., None] * gain)[..., None] * self.B
-        return self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))
+        new = self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))
+        new._weight = self._weight  # a pair stays a pair, even where aliasing makes it real
+        return new
 
     def _takes_complex(self) -> bool:
         return not self.pairs

@@ -87,9 +87,11 @@ def run(
     columns = orbit_right(step, B, T)
     K = read(_einsum("...pn,...tnm->...tpm", C, columns))
     rows = orbit_left(step, C, T + 1)
-    K, rows = (torch.cat([torch.zeros_like(K[..., :1, :, :]), K[..., :-1, :, :]], -3), rows[..., :T, :, :]) if (
-        delayed
-    ) else (K, rows[..., 1:, :, :])
+    K, rows = (
+        (torch.cat([torch.zeros_like(K[..., :1, :, :]), K[..., :-1, :, :]], -3), rows[..., :T, :, :])
+        if (delayed)
+        else (K, rows[..., 1:, :, :])
+    )
 
     folded = _einsum("...tnm,...ctm->...cn", columns.flip(-3), padded)
     carried = _carry(_power_of_two(step, exponent), folded, state)
