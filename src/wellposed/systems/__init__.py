@@ -1,4 +1,4 @@
-"""Linear time-invariant systems: transfer functions, time steps, simulation, distances, and the paper's closed forms."""
+"""Linear time-invariant systems: responses, time steps, simulation, distances, and the paper's closed forms."""
 
 from wellposed.systems import closed_forms
 from wellposed.systems._base import System
