@@ -1,0 +1,39 @@
+# make reproduce   run every experiment that needs no GPU and no download, write report/index.html
+# make test        lint, check types, run the tests
+# make bench       measure, in ratios of one run
+# make docs        build the documentation into site/
+# Each sets up what it needs in .venv on the first run.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+RECORDS ?= results
+
+.PHONY: reproduce test bench docs clean
+.DELETE_ON_ERROR:
+
+reproduce: .venv/ready
+	@$(BIN)/wellposed reproduce --out report
+
+test: .venv/ready
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -n 2
+
+bench: .venv/ready
+	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: .venv/ready
+	$(BIN)/wellposed report --records $(RECORDS) --out site/report --figures docs/assets
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv report site
+
+.venv/ready: pyproject.toml constraints.txt
+	@echo "Setting up .venv (once; a minute or two)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wellposed needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@

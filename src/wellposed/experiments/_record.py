@@ -1,0 +1,104 @@
+"""Records: what an experiment found, what the paper says, and how it was made, as one JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from wellposed.errors import RecordError
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One number of ours beside what the paper says of it."""
+
+    text: str
+    measured: float
+    expected: float
+    """What a correct computation must give: the paper's number, or the corrected one, or a limit known in theory."""
+    tolerance: float
+    paper: str
+    """What the paper prints, in its own terms."""
+    kind: Literal["relative", "absolute"] = "relative"
+    """How ``tolerance`` is meant."""
+    erratum: str = ""
+    """Where the paper slips: what is wrong in it and what is right."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the run of an experiment returns."""
+
+    finding: str
+    claims: list[Claim]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure or table of the paper and the function that computes it."""
+
+    title: str
+    source: str
+    paper: str
+    run: Callable[[Callable], Result]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A result with its provenance."""
+
+    experiment: str
+    title: str
+    source: str
+    paper: str
+    finding: str
+    claims: list[Claim]
+    data: dict[str, Any]
+    provenance: dict[str, Any]
+    schema: int = field(default=SCHEMA)
+
+
+def save_record(record: Record, folder: Path) -> Path:
+    """Write ``folder/NAME.json``, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{record.experiment}.json"
+    text = json.dumps(asdict(record), indent=1, allow_nan=False)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{record.experiment}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_compact(text) + "\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def _compact(text: str) -> str:
+    """Put every list of numbers on one line, so that a record can be read and compared."""
+    return re.sub(r"\[[-+\d.eE,\s]+\]", lambda found: f"[{' '.join(found[0][1:-1].split())}]", text)
+
+
+def load_record(path: Path) -> Record:
+    """Read a record back; says what is wrong with one that is damaged or of another version."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if raw["schema"] != SCHEMA:
+            raise RecordError(
+                f"{path} has schema {raw['schema']}, this version reads {SCHEMA}: run the experiment again"
+            )
+        return Record(**raw | {"claims": [Claim(**claim) for claim in raw["claims"]]})
+    except FileNotFoundError:
+        raise RecordError(f"there is no record {path}: run 'wellposed reproduce {path.stem}' first") from None
+    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path} is damaged ({error}): run 'wellposed reproduce {path.stem}' again") from None
