@@ -1,0 +1,102 @@
+"""The page in a real browser: headless Chromium, at the width of a phone and of a desk, light and dark."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wellposed.experiments import NAMES
+from wellposed.report import read_records, write_page
+
+RESULTS = Path(__file__).parents[2] / "results"
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+if not CHROMIUM or not DRIVER:
+    pytest.skip("no chromium and chromedriver on this machine (Debian: apt install chromium chromium-driver)", allow_module_level=True)
+
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run",
+                 "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars",
+                 f"user-data-dir={profile}"):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    path = write_page(read_records(RESULTS), tmp_path_factory.mktemp("page") / "index.html")
+    driver.get(path.as_uri())
+    yield driver
+    driver.quit()
+
+
+def show(browser: webdriver.Chrome, width: int, scheme: str) -> None:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 2, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def test_no_console_message(browser: webdriver.Chrome):
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+def test_nothing_overflows(browser: webdriver.Chrome, width: int):
+    show(browser, width, "light")
+    assert browser.execute_script("return innerWidth") == width
+    script = """
+        return [...document.querySelectorAll('body *')]
+          .filter(e => !e.closest('svg') || e.tagName === 'svg')
+          .filter(e => e.getBoundingClientRect().right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1
+                       && e.clientWidth > 0 && getComputedStyle(e).display !== 'inline')
+          .map(e => e.tagName + ' ' + e.textContent.slice(0, 60))"""
+    assert browser.execute_script(script) == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_is_there_and_readable_on_a_phone(browser: webdriver.Chrome, name: str):
+    show(browser, 360, "light")
+    script = """
+        const svg = document.querySelector(`#${CSS.escape(arguments[0])} figure svg`);
+        const box = svg.getBoundingClientRect();
+        const texts = [...svg.querySelectorAll('text')].map(t => t.getBoundingClientRect());
+        return {width: box.width, height: box.height, paths: svg.querySelectorAll('path').length,
+                smallest: Math.min(...texts.map(t => t.height)), count: texts.length,
+                outside: texts.filter(t => t.left < box.left - 1 || t.right > box.right + 1).length}"""
+    seen = browser.execute_script(script, name)
+    assert 280 < seen["width"] <= 360
+    assert seen["height"] > 200
+    assert seen["paths"] > 10
+    assert seen["count"] > 5
+    assert seen["smallest"] >= 8  # CSS pixels: small print, still legible
+    assert seen["outside"] == 0
+
+
+def test_text_and_figures_stand_out_in_light_and_dark(browser: webdriver.Chrome):
+    script = """
+        const lum = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(v => { v /= 255;
+            return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4 });
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b };
+        const page = lum(getComputedStyle(document.body).backgroundColor);
+        const panel = lum(getComputedStyle(document.querySelector('figure')).backgroundColor);
+        const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        const text = [...document.querySelectorAll('p, td, th, h1, h2, h3')].map(e => ratio(lum(getComputedStyle(e).color), page));
+        const label = [...document.querySelectorAll('svg text')].map(e => ratio(lum(getComputedStyle(e).fill), panel));
+        return [page, Math.min(...text), Math.min(...label)]"""
+    backgrounds = []
+    for scheme in ("light", "dark"):
+        show(browser, 768, scheme)
+        page, text, label = browser.execute_script(script)
+        backgrounds.append(page)
+        assert text >= 4.5  # WCAG AA for body text
+        assert label >= 4.5
+    assert backgrounds[0] > 0.9
+    assert backgrounds[1] < 0.05

@@ -1,0 +1,102 @@
+"""The page is drawn from records alone and needs nothing but itself."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from wellposed.errors import RecordError, UnknownNameError
+from wellposed.experiments import NAMES, Claim
+from wellposed.report import read_records, save_bode, save_figures, verdicts, write_page
+from wellposed.report._figures import figure_svg
+from wellposed.report._verdicts import _verdict
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = write_page(read_records(RESULTS), tmp_path_factory.mktemp("page") / "index.html")
+    return path.read_text(encoding="utf-8")
+
+
+def test_nothing_is_loaded_from_elsewhere(page: str):
+    loaded = re.findall(r'(?:src|href)="([^"#][^"]*)"|url\(([^#)][^)]*)\)', page)
+    assert {a or b for a, b in loaded} <= {"data:,"}
+    assert "<script" not in page
+
+
+def test_every_id_is_used_once(page: str):
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page))
+    assert {a or b for a, b in targets} <= set(ids)
+
+
+def test_tags_balance(page: str):
+    void = {"meta", "link", "br"}
+    stack: list[str] = []
+
+    class Check(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list) -> None:
+            if tag not in void:
+                stack.append(tag)
+
+        def handle_startendtag(self, tag: str, attrs: list) -> None:
+            pass
+
+        def handle_endtag(self, tag: str) -> None:
+            assert stack.pop() == tag
+
+    Check().feed(page)
+    assert stack == []
+
+
+def test_every_experiment_has_its_section_and_verdicts(page: str):
+    for record in read_records(RESULTS):
+        section = page[page.index(f'<section id="{record.experiment}">') :].split("</section>")[0]
+        assert "<svg" in section
+        assert record.provenance["command"] in section
+        assert record.provenance["commit"] in section
+        for verdict in verdicts(record):
+            assert verdict.measured in section
+
+
+def test_a_verdict_is_the_arithmetic_it_claims():
+    assert _verdict(Claim("x", 1.0009, 1.0, 1e-3, "1")).word == "reproduced"
+    assert _verdict(Claim("x", 1.0011, 1.0, 1e-3, "1")).word == "differs"
+    assert _verdict(Claim("x", 1.0, 1.0, 1e-3, "2", erratum="2 is a slip")).word == "corrected"
+    assert _verdict(Claim("x", 3.0, 1.0, 1e-3, "2", erratum="2 is a slip")).word == "differs"
+    assert _verdict(Claim("x", 0.01, 0.0, 0.02, "0", kind="absolute")).word == "reproduced"
+    assert _verdict(Claim("x", -0.03, 0.0, 0.02, "0", kind="absolute")).word == "differs"
+    assert _verdict(Claim("x", float("nan"), 1.0, 1e-3, "1")).word == "differs"
+
+
+def test_figures_are_svg_files_for_light_and_dark(tmp_path: Path):
+    paths = save_figures(read_records(RESULTS), tmp_path)
+    assert {p.stem for p in paths} == {*NAMES, "headline"}
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        ElementTree.fromstring(text)
+        assert "prefers-color-scheme" in text
+        assert "currentColor" in text
+
+
+def test_missing_records_say_what_to_run(tmp_path: Path):
+    with pytest.raises(RecordError, match="run 'wellposed reproduce' first"):
+        read_records(tmp_path / "none")
+    with pytest.raises(RecordError, match="holds no record"):
+        read_records(tmp_path)
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        figure_svg("cosine-respose", {})
+
+
+def test_bode_refuses_what_it_cannot_write(tmp_path: Path):
+    with pytest.raises(RecordError, match=r"\.txt"):
+        save_bode(tmp_path / "bode.txt", [1.0], {"a": [1 + 0j]})
+    with pytest.raises(RecordError, match="no folder"):
+        save_bode(tmp_path / "no" / "bode.png", [1.0], {"a": [1 + 0j]})
+    for ending in ("png", "svg", "pdf"):
+        assert save_bode(tmp_path / f"bode.{ending}", [1.0, 2.0], {"a": [1 + 0j, 0.5j]}).stat().st_size > 1000

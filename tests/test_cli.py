@@ -1,0 +1,79 @@
+"""The command line as a user meets it: a real process, its output and its exit code."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wellposed import __version__
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def wellposed(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from wellposed.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+
+
+def test_help_names_every_verb():
+    done = wellposed("--help")
+    assert done.returncode == 0
+    for verb in ("reproduce", "report", "list", "analyze"):
+        assert verb in done.stdout
+    assert wellposed("--version").stdout == f"wellposed {__version__}\n"
+
+
+def test_analyze_prints_poles_spikes_and_distance(tmp_path: Path):
+    done = wellposed("analyze", "legs", "--n", "32", "--bode", "bode.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "-0.5 ± 325.426i" in done.stdout
+    assert "0.450517 at 325.4263" in done.stdout
+    assert "325.426   0.450517" in done.stdout
+    assert (tmp_path / "bode.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("measure", ["legt", "lagt", "fout"])
+def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str):
+    done = wellposed("analyze", measure, "--n", "7")
+    assert done.returncode == 0, done.stderr
+    assert "infinite: without its low-rank part the system is not stable" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["analyse"], "did you mean 'analyze'"),
+        (["frobnicate"], "verbs: reproduce, report, list, analyze"),
+        (["analyze", "legz"], "did you mean 'legt' or 'legs'"),
+        (["analyze", "legs", "--n", "0"], "n must be at least 1, got 0"),
+        (["analyze", "legs", "--n", "8", "--l", "9"], "l counts from 1 to n = 8, got 9"),
+        (["analyze", "legs", "--n", "100000"], "n = 100000 is over 4000"),
+        (["analyze", "legs", "--n", "4", "--bode", "x.docx"], "name it .png, .svg or .pdf"),
+        (["reproduce", "cosine"], "did you mean 'cosine-response'"),
+        (["report", "--records", "nowhere"], "there is no folder nowhere"),
+    ],
+)
+def test_mistakes_get_a_clear_line_and_no_traceback(arguments: list[str], message: str, tmp_path: Path):
+    done = wellposed(*arguments, cwd=tmp_path)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reproduce_one_experiment_alone(tmp_path: Path):
+    done = wellposed("reproduce", "impulse-divergence", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("reproduced") == 7
+    assert done.stdout.splitlines()[-1] == f"report: {Path('out') / 'index.html'}"
+    assert {p.name for p in (tmp_path / "out" / "records").iterdir()} == {"impulse-divergence.json"}
+    assert "\x1b" not in done.stdout + done.stderr  # plain where there is no terminal
+
+
+def test_report_draws_without_computing(tmp_path: Path):
+    done = wellposed("report", "--records", str(RESULTS), "--out", "page", "--figures", "svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "differs" not in done.stdout
+    assert (tmp_path / "page" / "index.html").exists()
+    assert len(list((tmp_path / "svg").iterdir())) == 6
