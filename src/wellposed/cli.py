@@ -191,9 +191,8 @@ def _print_verdicts(records: list[Record]) -> None:
     if not console.is_terminal:
         for record in records:
             for v in verdicts(record):
-                print(
-                    f"{v.word:10}  {record.experiment:18}  {v.text}: {v.measured} (expected {v.expected}, paper: {v.paper})"
-                )
+                numbers = f"{v.measured} (expected {v.expected}, paper: {v.paper})"
+                print(f"{v.word:10}  {record.experiment:18}  {v.text}: {numbers}")
         return
     table = Table("experiment", "quantity", "paper", "measured", "off by", "verdict", box=None, pad_edge=False)
     colors = {"reproduced": "green", "corrected": "yellow", "differs": "bold red"}

@@ -15,7 +15,9 @@ from wellposed.experiments._provenance import provenance
 def record(data: dict | None = None) -> Record:
     claims = [Claim("a number", 1.0, 1.0, 1e-3, "1", erratum="a slip")]
     made_by = provenance("wellposed reproduce resolvent-bound", 1.25)
-    return Record("resolvent-bound", "title", "source", "paper", "finding", claims, data or {"x": [1.5, -2e-9]}, made_by)
+    return Record(
+        "resolvent-bound", "title", "source", "paper", "finding", claims, data or {"x": [1.5, -2e-9]}, made_by
+    )
 
 
 def test_round_trip_keeps_every_digit(tmp_path: Path):

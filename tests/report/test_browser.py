@@ -13,7 +13,10 @@ RESULTS = Path(__file__).parents[2] / "results"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 if not CHROMIUM or not DRIVER:
-    pytest.skip("no chromium and chromedriver on this machine (Debian: apt install chromium chromium-driver)", allow_module_level=True)
+    pytest.skip(
+        "no chromium and chromedriver on this machine (Debian: apt install chromium chromium-driver)",
+        allow_module_level=True,
+    )
 
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -24,9 +27,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     profile = tmp_path_factory.mktemp("profile")
-    for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run",
-                 "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars",
-                 f"user-data-dir={profile}"):
+    for flag in (
+        "headless=new",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-dev-shm-usage",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        "hide-scrollbars",
+        f"user-data-dir={profile}",
+    ):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
@@ -88,9 +100,9 @@ def test_text_and_figures_stand_out_in_light_and_dark(browser: webdriver.Chrome)
         const page = lum(getComputedStyle(document.body).backgroundColor);
         const panel = lum(getComputedStyle(document.querySelector('figure')).backgroundColor);
         const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        const text = [...document.querySelectorAll('p, td, th, h1, h2, h3')].map(e => ratio(lum(getComputedStyle(e).color), page));
-        const label = [...document.querySelectorAll('svg text')].map(e => ratio(lum(getComputedStyle(e).fill), panel));
-        return [page, Math.min(...text), Math.min(...label)]"""
+        const least = (what, key, ground) => Math.min(
+            ...[...document.querySelectorAll(what)].map(e => ratio(lum(getComputedStyle(e)[key]), ground)));
+        return [page, least('p, td, th, h1, h2, h3', 'color', page), least('svg text', 'fill', panel)]"""
     backgrounds = []
     for scheme in ("light", "dark"):
         show(browser, 768, scheme)
