@@ -17,7 +17,7 @@ def save_bode(path: Path, omega: Sequence[float], responses: Mapping[str, Sequen
     if not path.parent.is_dir():
         raise RecordError(f"there is no folder {path.parent} to put {path.name} in: create it first")
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(1.3 * WIDTH, 5.6), sharex=True)
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(1.5 * WIDTH, 5.6), sharex=True)
     for (name, values), color in zip(responses.items(), (S4, S4D, THIRD), strict=False):
         top.loglog(omega, [abs(v) for v in values], label=name, color=color)
         phase = [math.degrees(math.atan2(v.imag, v.real)) for v in values]

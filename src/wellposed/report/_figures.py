@@ -50,15 +50,16 @@ def transfer_function(data: Data) -> Any:
         small.plot(zoom["offset"], zoom["G_Diag"], color=color)
         small.plot(zoom["offset"], zoom["G_DPLR"], color=S4, lw=2)
         small.set(ylim=(0, 0.55), xticks=[-5, 0, 5], yticks=[0, 0.25, 0.5])
-        small.set_title(f"n = {zoom['n']}", loc="left", fontsize=10)
-        small.set_xlabel(f"frequency − {zoom['frequency']:,.1f}")
+        small.set_title(f"n = {zoom['n']}, at {zoom['frequency']:,.0f}", loc="left", fontsize=10)
+        if k > 1:
+            small.set_xlabel("distance from it")
     return figure
 
 
 def headline(data: Data) -> Any:
     """The point of the paper in one panel: S4 smooth, S4D spiking."""
     plt = pyplot()
-    figure, ax = plt.subplots(figsize=(1.35 * WIDTH, 3.1))
+    figure, ax = plt.subplots(figsize=(1.6 * WIDTH, 3.1))
     curve = next(curve for curve in data["G_Diag"] if curve["n"] == 1000)
     ax.loglog(curve["omega"], curve["magnitude"], color=S4D, lw=0.9, label="S4D: spikes, the last one as tall as ever")
     ax.loglog(data["G_DPLR"]["omega"], data["G_DPLR"]["magnitude"], color=S4, lw=2.4, label="S4: smooth")

@@ -15,7 +15,7 @@ S4 = "#3d8bd4"
 S4D = "#e0692b"
 THIRD = "#2fa37c"
 SHADES = ("#f0a35e", "#e0692b", "#b8405e", "#8a4fb5")  # growing n
-WIDTH = 5.4  # inches; at 72 points to the inch this is the width of a phone, so text keeps its size there
+WIDTH = 4.7  # inches: about the width of a phone at 72 points to the inch, so that text keeps its size there
 
 # Stand-ins that become the page's own text and grid colours.
 _INK, _FAINT = "#010203", "#040506"
