@@ -50,7 +50,7 @@ def transfer_function(data: Data) -> Any:
         small.plot(zoom["offset"], zoom["G_Diag"], color=color)
         small.plot(zoom["offset"], zoom["G_DPLR"], color=S4, lw=2)
         small.set(ylim=(0, 0.55), xticks=[-5, 0, 5], yticks=[0, 0.25, 0.5])
-        small.set_title(f"n = {zoom['n']}, at {zoom['frequency']:,.0f}", loc="left", fontsize=10)
+        small.set_title(f"n = {zoom['n']}, at {zoom['frequency']:.3g}", loc="left", fontsize=10)
         if k > 1:
             small.set_xlabel("distance from it")
     return figure
