@@ -175,6 +175,7 @@ def linf_distance(
     factor by which the outputs can differ in L2 for inputs of norm 1. With ``require_stable=False`` the
     supremum is computed for unstable systems too, as long as no pole lies on the axis.
 
+    >>> from wellposed.systems import s4, s4d
     >>> distance = linf_distance(s4(32), s4d(32))
     >>> round(distance.value, 6), round(distance.frequency, 4)
     (0.450517, 325.4263)
