@@ -48,7 +48,7 @@ def legs(n: SupportsIndex, *, scale: Literal["paper", "s4"] = "paper") -> Pair:
     if scale not in ("paper", "s4"):
         raise UnknownNameError("scale", scale, ("paper", "s4"))
     r = _odd_roots(n)
-    A = -torch.outer(r, r).tril(-1) - torch.arange(1, n + 1, dtype=torch.float64).diag()
+    A = torch.outer(r, -r).tril(-1) - torch.arange(1, n + 1, dtype=torch.float64).diag()
     return A, r if scale == "s4" else r / 2**0.5
 
 
@@ -76,7 +76,7 @@ def lagt(n: SupportsIndex, *, beta: float = 0.0) -> Pair:
     """
     n = positive_int(n, "n")
     ones = torch.ones(n, n, dtype=torch.float64)
-    return -ones.tril(-1) - (1 + beta) / 2 * torch.eye(n, dtype=torch.float64), ones[0].clone()
+    return (-ones).tril(-1) - (1 + beta) / 2 * torch.eye(n, dtype=torch.float64), ones[0].clone()
 
 
 def fout(n: SupportsIndex) -> Pair:

@@ -32,8 +32,11 @@ def eig_shifted_skew(N: Float[Tensor, "n n"]) -> tuple[Complex[Tensor, " n"], Co
     mu, W = torch.linalg.eigh(-1j * (S - S.mT) / 2)
     h = int((mu > n * torch.finfo(N.dtype).eps * mu.abs().max()).sum())
     mu, W = mu[n - h :], W[:, n - h :]
-    # What is left is the null space of S, which has a real basis: the complement of all the others.
-    Q, _ = torch.linalg.qr(torch.cat([W.real, W.imag], dim=1), mode="complete")
+    # The real and imaginary parts are orthogonal, up to eps |S| / mu: without that QR a small mu would cost V its
+    # unitarity. What is left is the null space of S, which has a real basis, the complement of all the others.
+    Q, R = torch.linalg.qr(torch.stack([W.real, W.imag], dim=2).flatten(1), mode="complete")
+    parts = Q[:, : 2 * h] * R.diagonal().sign() / 2**0.5
+    W = torch.complex(parts[:, ::2], parts[:, 1::2])
     real, null = c.expand(h), Q[:, 2 * h :].to(W.dtype)
     Lambda = torch.cat([torch.complex(real, mu), torch.complex(real, -mu), c.expand(n - 2 * h).to(W.dtype)])
     return Lambda, torch.cat([W, W.conj().resolve_conj(), null], dim=1)

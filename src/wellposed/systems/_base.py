@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, Self, SupportsIndex, TypeVar
+from typing import Any, Literal, SupportsIndex, TypeVar
 
 import numpy as np
 import torch
@@ -91,8 +91,8 @@ class System(ABC):
         if len(devices) > 1:
             raise ShapeError(f"the matrices live on {', '.join(sorted(devices))}: move them to one device first")
         try:
-            batch = torch.broadcast_shapes(*(t.shape[: t.ndim - owns[key]] for key, t in parts.items()))
-        except RuntimeError:
+            batch = np.broadcast_shapes(*(t.shape[: t.ndim - owns[key]] for key, t in parts.items()))
+        except ValueError:
             shapes = {key: tuple(t.shape[: t.ndim - owns[key]]) for key, t in parts.items()}
             raise ShapeError(f"batch shapes do not fit together: {shapes}") from None
         real = torch.float32
@@ -167,13 +167,13 @@ class System(ABC):
         time = "continuous" if self.dt is None else f"dt = {self.dt.reshape(-1)[0].item():g}"
         return f"{type(self).__name__}(n = {self.n}, {kind}{batch}, {time}, {self.B.real.dtype})"
 
-    def _map(self, f: Callable[[Tensor], Tensor]) -> Self:
+    def _map(self: Other, f: Callable[[Tensor], Tensor]) -> Other:
         new = copy.copy(self)
         for key in (*self._state, "B", "C", "D"):
             setattr(new, key, f(getattr(self, key)))
         return new
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self: Other, index: Any) -> Other:
         """One system, or a smaller batch, out of a batch."""
         if not self.batch_shape:
             raise ShapeError("this is a single system, not a batch: there is nothing to index")
@@ -182,7 +182,7 @@ class System(ABC):
             new.dt = self.dt.expand(self.batch_shape)[index]
         return new
 
-    def to(self, *args: Any, **kwargs: Any) -> Self:
+    def to(self: Other, *args: Any, **kwargs: Any) -> Other:
         """Move to another device or precision, as ``Tensor.to`` does; complex parts keep being complex."""
 
         def move(t: Tensor) -> Tensor:
@@ -287,6 +287,7 @@ class System(ABC):
             state = as_tensor(state, "state").to(self.B.device)
             if state.shape[-1:] != (self.n_stored,):
                 raise ShapeError(f"state has shape {tuple(state.shape)}, the system has {self.n_stored} stored states")
+        self._check_batch(u.shape[:-2], () if state is None else state.shape[:-1])
         C, read = self._reading()
         y, end = run(self._step(), self.B, C, u, state, convention == "delayed", read)
         y = y + torch.einsum("...pm,...tm->...tp", *same_dtype(self.D, u))
@@ -309,6 +310,15 @@ class System(ABC):
         """``new``, shown to the user as one channel if this system is."""
         new.siso = self.siso
         return new
+
+    def _check_batch(self, inputs: tuple[int, ...], states: tuple[int, ...]) -> None:
+        try:
+            np.broadcast_shapes(self.batch_shape, inputs, states)  # torch's own loads sympy, which takes a second
+        except ValueError:
+            raise ShapeError(
+                f"the batches do not fit together: {tuple(self.batch_shape)} systems, "
+                f"{tuple(inputs)} inputs, {tuple(states)} states"
+            ) from None
 
     def _check_time(self, length: int, convention: str) -> int:
         if self.dt is None:

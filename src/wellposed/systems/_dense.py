@@ -72,8 +72,10 @@ class DenseSystem(System):
         condition = torch.linalg.cond(V).max().item()
         if not condition < 1 / torch.finfo(V.real.dtype).eps:
             raise IllConditionedError(f"V is singular to working precision: cond(V) = {condition:.1e}")
-        both = torch.linalg.solve(V, torch.cat([A @ V, B.expand(A.shape[:-1] + B.shape[-1:])], dim=-1))
-        return self._like(DenseSystem(both[..., : self.n], both[..., self.n :], C @ V, self.D, dt=self.dt))
+        AV = A @ V
+        both = torch.linalg.solve(V, torch.cat([AV, B.expand(AV.shape[:-1] + B.shape[-1:])], dim=-1))
+        D = self.D.expand(AV.shape[:-2] + self.D.shape[-2:])
+        return self._like(DenseSystem(both[..., : self.n], both[..., self.n :], C @ V, D, dt=self.dt))
 
     def discretize(self, dt: Any, method: Method = "bilinear") -> DenseSystem:
         """The discrete system with step ``dt``; ``C`` and ``D`` stay as they are (see docs/devdocs/simulate.md)."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Complex, Shaped
+from jaxtyping import Bool, Complex, Shaped
 from torch import Tensor
 
 from wellposed.errors import NotRealError, ShapeError
 from wellposed.systems._base import Method, System, as_tensor, same_dtype
 from wellposed.systems._dense import DenseSystem
-from wellposed.systems._pairs import match_pairs, real_coordinates
+from wellposed.systems._pairs import match_pairs, real_coordinates, real_modes
 from wellposed.systems._steps import Read
 
 
@@ -83,16 +83,28 @@ class DiagonalSystem(System):
         """The same system with every mode stored."""
         if not self.pairs:
             return self
-        double, C = self._weight == 2, self.C
+        double = self._weight == 2
         if self.batch_shape and bool((double != double.reshape(-1, self.n_stored)[0]).any()):
             raise ShapeError(
                 "the systems of this batch have their real eigenvalues in different places: take one, sys[i]"
             )
         double = double.reshape(-1, self.n_stored)[0]
         Lambda = torch.cat([self.Lambda, self.Lambda[..., double].conj()], dim=-1).resolve_conj()
-        B = torch.cat([self.B, self.B[..., double, :].conj()], dim=-2).resolve_conj()
+        B, C = self._real_lone_modes(~double)
+        B = torch.cat([B, B[..., double, :].conj()], dim=-2).resolve_conj()
         C = torch.cat([C, C[..., double].conj()], dim=-1).resolve_conj()
         return self._like(DiagonalSystem(Lambda, B, C, self.D, dt=self.dt))
+
+    def _real_lone_modes(self, lone: Bool[Tensor, " stored"]) -> tuple[Tensor, Tensor]:
+        """``B`` and ``C`` with real entries for the modes without a partner, of which only ``Re(C x)`` is read."""
+        if not bool(lone.any()) or not (self.B.is_complex() or self.C.is_complex()):
+            return self.B, self.C
+        B, C = real_modes(self.B[..., lone, :], self.C[..., lone])
+        index = lone.nonzero()[:, 0]
+        return (
+            self.B.index_copy(-2, index, B.to(self.B.dtype)),
+            self.C.index_copy(-1, index, C.to(self.C.dtype)),
+        )
 
     def to_pairs(self) -> DiagonalSystem:
         """The same system with one mode of every conjugate pair stored; raises where they do not pair up."""
@@ -106,7 +118,9 @@ class DiagonalSystem(System):
         size = product.abs().max().item()
         if defect > 1e3 * self.n * torch.finfo(self.B.real.dtype).eps * size or self.D.is_complex():
             raise NotRealError(f"the modes do not come in conjugate pairs: C B differs by {defect:.1e} of {size:.1e}")
-        Lambda = torch.where(first == second, self.Lambda[first].real, self.Lambda[first])
+        Lambda = self.Lambda[first]
+        if Lambda.is_complex():
+            Lambda = torch.complex(Lambda.real, torch.where(first == second, 0.0, Lambda.imag))
         return self._like(DiagonalSystem(Lambda, self.B[first], self.C[:, first], self.D, dt=self.dt, pairs=True))
 
     def to_dense(self) -> DenseSystem:

@@ -150,12 +150,12 @@ def _schur(A: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _norm(M: Tensor) -> float:
-    return torch.linalg.matrix_norm(M, ord=2).item()
+    return _norms(M).item()
 
 
 def _norms(M: Tensor) -> Tensor:
     """Largest singular value of each matrix; the length of the vector where it is one."""
-    if 1 in M.shape[-2:]:
+    if min(M.shape[-2:]) < 2:
         return torch.linalg.vector_norm(M, dim=(-2, -1))
     return torch.linalg.svdvals(M)[..., 0]
 
@@ -181,9 +181,11 @@ def linf_distance(
     (0.450517, 325.4263)
     """
     _check_pair(sys1, sys2, rtol)
-    if require_stable:
-        for name, system in (("sys1", sys1), ("sys2", sys2)):
+    for name, system in (("sys1", sys1), ("sys2", sys2)):
+        if require_stable:
             _check_stable(system, name)
+        else:
+            _check_off_axis(system, name)
     search = _Search(_Side(sys1), _Side(sys2), rtol, max_evaluations)
     return search.run()
 
@@ -222,13 +224,25 @@ def _check_stable(system: System, name: str) -> None:
         )
 
 
+def _check_off_axis(system: System, name: str) -> None:
+    poles = system.poles()
+    distance = (poles.abs() - 1 if system.is_discrete else poles.real).abs()
+    on = distance <= 4e-16 * poles.abs()
+    if bool(on.any()):
+        axis = "unit circle" if system.is_discrete else "imaginary axis"
+        raise UnstableError(
+            f"{name} has a pole on the {axis} to working precision, {poles[on][0].item():.9g}: the supremum is infinite"
+        )
+
+
 class _Search:
     def __init__(self, side1: _Side, side2: _Side, rtol: float, max_evaluations: int) -> None:
         self.sides = side1, side2
         self.dt = None if side1.system.dt is None else side1.system.dt.item()
         self.rtol, self.budget = rtol, max_evaluations
         self.best, self.at, self.upper = -1.0, 0.0, 0.0
-        self.size = 0.0  # largest |G1|, |G2| seen: sets the rounding error of their difference
+        # Largest |G1|, |G2| seen, and at least what rounding makes of them: sets the error of their difference.
+        self.size = sum(_norm(side.B) * _norm(side.C) / max(side.norm(), 1e-300) for side in self.sides)
         self.evaluations = 0
 
     def point(self, omega: Real) -> Points:
@@ -347,6 +361,6 @@ class _Search:
         bounds = (self.at - width, self.at + width)
         found: Any = minimize_scalar(height, bounds=bounds, method="bounded", options={"xatol": 1e-9 * width})
         if -found.fun > self.best:
-            self.best, self.at = -found.fun, float(found.x)
+            self.best, self.at = float(-found.fun), float(found.x)
         if self.at < 0 and -height(-self.at) >= self.best * (1 - 1e-12):  # symmetric: name the positive one
             self.at = -self.at

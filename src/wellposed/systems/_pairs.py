@@ -12,6 +12,8 @@ from wellposed.systems._dense import DenseSystem
 
 def match_pairs(Lambda: Shaped[Tensor, " n"]) -> tuple[Int[Tensor, " h"], Int[Tensor, " h"]]:
     """Indices of one eigenvalue of every conjugate pair and of its partner; a real eigenvalue is its own partner."""
+    from scipy.optimize import linear_sum_assignment
+
     eps = torch.finfo(Lambda.real.dtype).eps
     tolerance = 1e3 * len(Lambda) * eps * Lambda.abs().max()
     imag = Lambda.imag if Lambda.is_complex() else torch.zeros_like(Lambda)
@@ -21,11 +23,33 @@ def match_pairs(Lambda: Shaped[Tensor, " n"]) -> tuple[Int[Tensor, " h"], Int[Te
     if len(upper) != len(lower):
         raise NotRealError(f"{len(upper)} eigenvalues above the real axis, {len(lower)} below: they do not pair up")
     distance = (Lambda[upper, None].conj() - Lambda[lower]).abs()
-    partner = distance.argmin(dim=1) if len(upper) else upper
-    if len(upper) and (distance.amin(dim=1).max() > tolerance or len(partner.unique()) < len(partner)):
-        worst = distance.amin(dim=1).max().item()
+    # One to one, so that an eigenvalue that comes more than once finds as many partners.
+    rows, columns = linear_sum_assignment(distance.detach().cpu().numpy())
+    partner = torch.from_numpy(columns).to(lower.device)
+    worst = distance[rows, columns].max().item() if len(rows) else 0.0
+    if worst > tolerance:
         raise NotRealError(f"an eigenvalue misses the conjugate of its nearest partner by {worst:.1e}")
     return torch.cat([upper, real]), torch.cat([lower[partner], real])
+
+
+def real_modes(
+    B: Shaped[Tensor, "*batch n m"], C: Shaped[Tensor, "*batch p n"]
+) -> tuple[Shaped[Tensor, "*batch n m"], Shaped[Tensor, "*batch p n"]]:
+    """Real ``B`` and ``C`` for which ``C B`` is, mode by mode, the real part of what it was."""
+    dtype = torch.promote_types(torch.promote_types(B.dtype, C.dtype), torch.complex64)
+    b, c = B.to(dtype), C.mT.to(dtype)
+    for swapped, x, y in ((False, b, c), (True, c, b)):
+        # If x is a real vector times a phase, the phase may move to y, of which the real part is enough.
+        top = x.gather(-1, x.abs().argmax(-1, keepdim=True))
+        phase = torch.where(top.imag == 0, 1, top.sgn() * torch.where(top.real < 0, -1, 1))
+        x, y = x * phase.conj(), (y * phase).real
+        if x.imag.abs().max() <= 1e3 * torch.finfo(dtype).eps * x.abs().max():
+            return (y, x.real.mT) if swapped else (x.real, y.mT)
+    defect = (b[..., :, None, :] * c[..., :, :, None]).imag.abs().max().item()
+    raise NotRealError(
+        f"a real eigenvalue has one mode, and Re(C B) here needs two: Im(C B) reaches {defect:.1e}; "
+        "give it a real B or a real C"
+    )
 
 
 def real_coordinates(system: DenseSystem, Lambda: Shaped[Tensor, "*batch n"]) -> DenseSystem:

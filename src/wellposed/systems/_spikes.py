@@ -115,7 +115,7 @@ def _grid(n: int, theta_max: float) -> Vector:
     return torch.cat([even, coarse[_theta(coarse, n) <= theta_max]]).unique()
 
 
-def _interpolate(x: Vector, xp: Vector, fp: Vector) -> Vector:
+def _interpolate(x: Vector, xp: Float64[Tensor, " table"], fp: Float64[Tensor, " table"]) -> Vector:
     i = torch.searchsorted(xp, x).clamp(1, len(xp) - 1)
     weight = (x - xp[i - 1]) / (xp[i] - xp[i - 1])
     return torch.lerp(fp[i - 1], fp[i], weight)

@@ -8,7 +8,7 @@ what a carried state adds is one more matrix product. docs/devdocs/simulate.md h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Shaped
@@ -17,6 +17,7 @@ from torch import Tensor
 Read = Callable[[Tensor], Tensor]
 
 
+@runtime_checkable
 class Step(Protocol):
     """Multiplication by a state matrix ``A`` of some structure."""
 
@@ -28,7 +29,7 @@ class Step(Protocol):
         """``X A``."""
         ...
 
-    def squared(self) -> Self:
+    def squared(self) -> Step:
         """The step of ``A A``."""
         ...
 

@@ -63,12 +63,12 @@ def _half_turn(omega: Float64[Tensor, "..."], m: int) -> Complex128[Tensor, "...
     return torch.where(omega < m, down, up)
 
 
-def _product_off_axis(s: Complex128[Tensor, " k"], m: int) -> Complex128[Tensor, " k"]:
-    """``prod_{j=1}^m (s - j)/(s + j)``, term by term."""
+def _product_off_axis(s: Complex128[Tensor, " k"], m: int, first: int = 1) -> Complex128[Tensor, " k"]:
+    """``prod_{j=first}^m (s - j)/(s + j)``, term by term."""
     total = torch.ones_like(s)
     step = max(1, _CHUNK // max(1, s.numel()))
-    for first in range(1, m + 1, step):
-        j = torch.arange(first, min(first + step, m + 1), dtype=torch.float64, device=s.device)
+    for start in range(first, m + 1, step):
+        j = torch.arange(start, min(start + step, m + 1), dtype=torch.float64, device=s.device)
         total = total * ((s[:, None] - j) / (s[:, None] + j)).prod(dim=1)
     return total
 
@@ -143,11 +143,17 @@ def _diag_on_axis(omega: Float64[Tensor, " k"], n: int, l: int) -> Complex128[Te
 
 
 def _diag_off_axis(s: Complex128[Tensor, " k"], n: int, l: int) -> Complex128[Tensor, " k"]:
-    # q - q a/(1 + a) = q/(1 + a), and with 1/a in place of a: q (1/a)/(1 + 1/a)
+    # q - q a/(1 + a) = q/(1 + a), and with b = 1/a in place of a: (q b)/(1 + b), where the poles of q cancel in q b
     right = s.real >= 0
-    product = _product_off_axis(torch.where(right, s, -s), n - 1)
-    a = product * torch.where(right, s / (s + n), (s + n) / s)
-    return _q_off_axis(s, n, l) * torch.where(right, 1 / (1 + a), a / (1 + a))
+    out = torch.empty_like(s)
+    z = s[right]
+    out[right] = _q_off_axis(z, n, l) / (1 + _product_off_axis(z, n - 1) * (z / (z + n)))
+    z = -s[~right]
+    c = ((2 * l - 1) / 2) ** 0.5
+    ratio = (n - z) / (z + l) if l < n else -1
+    qb = c / (z + (l - 1)) * ratio * _product_off_axis(z, n - 1, first=l + 1)
+    out[~right] = qb / (1 + _product_off_axis(z, n - 1) * ((z - n) / z))
+    return out
 
 
 def resolvent(s: Any, n: SupportsIndex) -> Complex128[Tensor, "*shape n n"]:

@@ -46,9 +46,7 @@ def from_control(system: Any) -> DenseSystem:
     """The dense system of anything ``control`` can write as a ``StateSpace``."""
     ss = _control().ss(system)
     dt = ss.dt
-    if dt is True:
-        raise TimeDomainError("this control system is discrete with an unspecified time step: give it a number")
-    return _from_parts(ss.A, ss.B, ss.C, ss.D, dt or None)
+    return _from_parts(ss.A, ss.B, ss.C, ss.D, None if dt == 0 else dt)
 
 
 def _control() -> Any:
@@ -67,7 +65,9 @@ def _real_parts(system: System) -> tuple[list[np.ndarray], float | None]:
     return [t.detach().cpu().to(torch.float64).numpy() for t in (real.A, real.B, real.C, real.D)], dt
 
 
-def _from_parts(A: Any, B: Any, C: Any, D: Any, dt: float | None) -> DenseSystem:
+def _from_parts(A: Any, B: Any, C: Any, D: Any, dt: Any) -> DenseSystem:
+    if dt is True:
+        raise TimeDomainError("this system is discrete with an unspecified time step (dt = True): give it a number")
     B, C, D = np.atleast_2d(B), np.atleast_2d(C), np.atleast_2d(D)
     if B.shape[1] == C.shape[0] == 1:
         return DenseSystem(A, B[:, 0], C[0], D[0, 0], dt=dt)

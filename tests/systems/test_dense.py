@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from dense_twin import Twin, assert_close
+from system_suite import Case, SystemSuite, cases, normal
+from wellposed.systems import DenseSystem
+
+
+class TestDense(SystemSuite):
+    def parameters(self, case: Case, rng: np.random.Generator) -> dict[str, Tensor]:
+        A = normal(rng, *case.batch, case.n, case.n, real=case.real) / case.n**0.5
+        rightmost = torch.linalg.eigvals(A).real.amax(-1)[..., None, None]
+        return {
+            "A": A - (rightmost + 0.3) * torch.eye(case.n),
+            "B": normal(rng, *case.batch, case.n, case.m, real=case.real),
+            "C": normal(rng, *case.batch, case.p, case.n, real=case.real),
+            "D": normal(rng, *case.batch, case.p, case.m, real=case.real),
+        }
+
+    def build(self, parameters: dict[str, Tensor], dt: Any = None) -> DenseSystem:
+        return DenseSystem(*(parameters[k] for k in "ABCD"), dt=dt)
+
+    def dense(self, parameters: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return parameters["A"], parameters["B"], parameters["C"], parameters["D"]
+
+    @given(cases(), st.booleans())
+    def test_a_real_system_in_complex_coordinates_is_found_to_be_real(self, case: Case, discrete: bool):
+        rng = np.random.default_rng(case.seed)
+        A, B, C, D = self.dense(self.parameters(dataclasses.replace(case, real=True), rng))
+        V = normal(rng, case.n, case.n) + 3 * torch.eye(case.n)
+        A2, B2, C2 = (t.to(V.dtype) for t in (A, B, C))
+        system = DenseSystem(torch.linalg.solve(V, A2 @ V), torch.linalg.inv(V) @ B2, C2 @ V, D)
+        if discrete:
+            system = system.discretize(0.1)
+        real = system.to_real()
+        assert not any(t.is_complex() for t in (real.A, real.B, real.C, real.D))
+        twin = Twin(*(t.numpy() for t in (A, B, C, D)))
+        s = rng.uniform(1.5, 3, size=4) * np.exp(1j * rng.uniform(-1.5, 1.5, size=4))
+        assert_close(real(s), (twin.bilinear(0.1) if discrete else twin).transfer(s), 1e-9)
+
+
+def test_a_pole_is_infinite_and_its_neighbours_are_not():
+    system = DenseSystem([[-1.0, 0.0], [0.0, -2.0]], [1.0, 1.0], [1.0, 1.0])
+    G = system([-1.0, 0.0, -2.0])
+    assert G.abs().tolist() == [float("inf"), 1.5, float("inf")]
+
+
+def test_conjugation_by_a_batch_of_matrices():
+    rng = np.random.default_rng(0)
+    twin = Twin(*(rng.normal(size=shape) for shape in ((3, 3), (3, 1), (1, 3), (1, 1))))
+    V = rng.normal(size=(4, 3, 3)) + 3 * np.eye(3)
+    moved = DenseSystem(*twin).conjugate(V)
+    assert moved.batch_shape == (4,)
+    assert_close(moved.A, np.linalg.solve(V, twin.A @ V), 1e-12)
+    assert_close(moved(2j), np.broadcast_to(twin.transfer(2j), (4, 1, 1)), 1e-12)
