@@ -3,7 +3,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import mpmath
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,24 @@ def test_a_pole_is_infinite_and_its_neighbours_are_not():
     system = DenseSystem([[-1.0, 0.0], [0.0, -2.0]], [1.0, 1.0], [1.0, 1.0])
     G = system([-1.0, 0.0, -2.0])
     assert G.abs().tolist() == [float("inf"), 1.5, float("inf")]
+
+
+@pytest.mark.parametrize("dt", np.logspace(-4, 1, 26))
+def test_zero_order_hold_keeps_its_digits(dt: float):
+    # Against mpmath: torch (norms around 0.03) and scipy (norms around 30) may be off by 1e-10 and 1e-12.
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(3, 3)) - 2 * np.eye(3), rng.normal(size=(3, 1))
+    with mpmath.workdps(40):
+        block = mpmath.matrix(np.block([[A, B], [np.zeros((1, 4))]]).tolist())
+        E = np.array(mpmath.expm(mpmath.mpf(dt) * block).tolist(), dtype=float)
+    discrete = DenseSystem(A, B, np.ones((1, 3))).discretize(dt, "zoh")
+    assert_close(discrete.A, E[:3, :3], 1e-14)
+    assert_close(discrete.B, E[:3, 3:], 1e-13)
+    batch = DenseSystem(A[None], B[None], np.ones((1, 1, 3)))
+    assert_close(batch.discretize(dt, "zoh").A, E[None, :3, :3], 1e-14)
+    assert_close(batch[[0, 0]].discretize([dt, 1.0], "zoh").A[0], E[:3, :3], 1e-14)
+    single = DenseSystem(A, B, np.ones((1, 3))).to(torch.float32).discretize(dt, "zoh")
+    assert_close(single.A, E[:3, :3], 1e-5)
 
 
 def test_conjugation_by_a_batch_of_matrices():

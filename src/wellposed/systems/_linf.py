@@ -362,5 +362,6 @@ class _Search:
         found: Any = minimize_scalar(height, bounds=bounds, method="bounded", options={"xatol": 1e-9 * width})
         if -found.fun > self.best:
             self.best, self.at = float(-found.fun), float(found.x)
+            self.at = self.at if self.dt is None else math.remainder(self.at, 2 * math.pi)
         if self.at < 0 and -height(-self.at) >= self.best * (1 - 1e-12):  # symmetric: name the positive one
             self.at = -self.at

@@ -94,9 +94,10 @@ def _difference_on_axis(omega: Float64[Tensor, " k"], n: int, l: int) -> Complex
 def _difference_off_axis(s: Complex128[Tensor, " k"], n: int, l: int) -> Complex128[Tensor, " k"]:
     # a(s) a(-s) = -s^2/(n^2 - s^2): work with whichever of a and 1/a does not overflow.
     right = s.real >= 0
-    product = _product_off_axis(torch.where(right, s, -s), n - 1)
-    a = product * torch.where(right, s / (s + n), (s + n) / s)
-    return -_q_off_axis(s, n, l) * torch.where(right, a / (1 + a), 1 / (1 + a))
+    z = torch.where(right, s, -s)
+    product = _product_off_axis(z, n - 1)
+    above, below = torch.where(right, product * z, z), torch.where(right, z + n, product * (z - n))
+    return -_q_off_axis(s, n, l) * (above / (above + below))
 
 
 def _evaluate(s: Any, n: SupportsIndex, l: SupportsIndex, on_axis: Callable, off_axis: Callable) -> Tensor:
@@ -143,7 +144,7 @@ def _diag_on_axis(omega: Float64[Tensor, " k"], n: int, l: int) -> Complex128[Te
 
 
 def _diag_off_axis(s: Complex128[Tensor, " k"], n: int, l: int) -> Complex128[Tensor, " k"]:
-    # q - q a/(1 + a) = q/(1 + a), and with b = 1/a in place of a: (q b)/(1 + b), where the poles of q cancel in q b
+    # q - q a/(1 + a) = q/(1 + a), and with b = 1/a in place of a: q b/(1 + b), where the poles of q cancel in q b.
     right = s.real >= 0
     out = torch.empty_like(s)
     z = s[right]
@@ -151,8 +152,8 @@ def _diag_off_axis(s: Complex128[Tensor, " k"], n: int, l: int) -> Complex128[Te
     z = -s[~right]
     c = ((2 * l - 1) / 2) ** 0.5
     ratio = (n - z) / (z + l) if l < n else -1
-    qb = c / (z + (l - 1)) * ratio * _product_off_axis(z, n - 1, first=l + 1)
-    out[~right] = qb / (1 + _product_off_axis(z, n - 1) * ((z - n) / z))
+    qbz = (c if l == 1 else c * z / (z + (l - 1))) * ratio * _product_off_axis(z, n - 1, first=l + 1)
+    out[~right] = qbz / (z + _product_off_axis(z, n - 1) * (z - n))
     return out
 
 
