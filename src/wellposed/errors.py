@@ -14,6 +14,10 @@ class ShapeError(WellposedError, ValueError):
     """A tensor, a size or an index does not fit the others."""
 
 
+class ArgumentError(WellposedError, ValueError):
+    """An argument is out of its range, or two exclude each other."""
+
+
 class NotFiniteError(WellposedError, ValueError):
     """An input holds NaN or infinity."""
 

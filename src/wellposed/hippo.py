@@ -42,7 +42,7 @@ def legs(n: SupportsIndex, *, scale: Literal["paper", "s4"] = "paper") -> Pair:
 
     >>> A, B = legs(2)
     >>> [[round(x, 3) for x in row] for row in A.tolist()]
-    [[-1.0, -0.0], [-1.732, -2.0]]
+    [[-1.0, 0.0], [-1.732, -2.0]]
     """
     n = positive_int(n, "n")
     if scale not in ("paper", "s4"):
@@ -72,7 +72,7 @@ def lagt(n: SupportsIndex, *, beta: float = 0.0) -> Pair:
     The diagonal is ``-(1 + beta) / 2``; the default is the untilted matrix that published code uses.
 
     >>> lagt(2)[0].tolist()
-    [[-0.5, -0.0], [-1.0, -0.5]]
+    [[-0.5, 0.0], [-1.0, -0.5]]
     """
     n = positive_int(n, "n")
     ones = torch.ones(n, n, dtype=torch.float64)
@@ -81,6 +81,8 @@ def lagt(n: SupportsIndex, *, beta: float = 0.0) -> Pair:
 
 def fout(n: SupportsIndex) -> Pair:
     """HiPPO-FouT: the Fourier coefficients of a sliding window of length 1, ordered 1, cos, sin, cos, sin, ...
+
+    Take ``n`` odd: for even ``n`` the last cosine lacks its sine and leaves a pole at 0.
 
     >>> A, B = fout(3)
     >>> [[round(x, 3) for x in row] for row in A.tolist()]

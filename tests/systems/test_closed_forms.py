@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dense_twin import assert_close
 from legs_reference import Lemma1, legs_numpy, lemma1_numpy, relative_error
 from subprocesses import run_python
+from wellposed.hippo import legs, split
 from wellposed.systems import spikes
 from wellposed.systems.closed_forms import G_DPLR, G_Diag, G_difference, resolvent
 
@@ -161,3 +162,14 @@ assert G_Diag(1j * omega[::10] + 1, 10**4).isfinite().all()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 """)
     assert int(peak) < 2**30
+
+
+def test_poles_are_infinite_and_their_cancellations_finite():
+    """q_l has poles at -1..-l; the low-rank part moves them, so G_Diag is finite there and equals a dense solve."""
+    s = [-1.0, -2.0, -3.0]
+    assert G_DPLR(s, 8, l=2).isinf().tolist() == [True, True, False]
+    assert G_difference(s, 8, l=2).isinf().tolist() == [True, True, False]
+    normal, B = split("legs", 8).N.numpy(), legs(8)[1].numpy()
+    for point, value in zip(s, G_Diag(s, 8, l=2).tolist(), strict=True):
+        dense = np.linalg.solve(point * np.eye(8) - normal, B / 2)[1]
+        assert value == pytest.approx(dense, rel=1e-10, abs=1e-14)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dense_twin import Twin
 from legs_reference import legs_numpy
-from wellposed.errors import ConvergenceError, ShapeError, TimeDomainError, UnstableError
+from wellposed.errors import ArgumentError, ConvergenceError, ShapeError, TimeDomainError, UnstableError
 from wellposed.systems import DenseSystem, DiagonalSystem, DPLRSystem, linf_distance, s4, s4d
 
 
@@ -240,5 +240,5 @@ def test_different_time_steps():
 
 @pytest.mark.parametrize("rtol", [0.0, 1e-15, 1.0])
 def test_impossible_accuracy(rtol: float):
-    with pytest.raises(ShapeError, match=f"got {rtol:g}"):
+    with pytest.raises(ArgumentError, match=f"got {rtol:g}"):
         linf_distance(SISO, SISO, rtol=rtol)

@@ -86,7 +86,7 @@ def cosine_response(data: Data) -> Any:
     return figure
 
 
-def _error_and_curves(data: Data, title: str, guide: Callable[[Any], None], steps: float) -> Any:
+def _error_and_curves(data: Data, title: str, guide: Callable[[Any], None], steps: int) -> Any:
     plt = pyplot()
     figure = plt.figure(figsize=(WIDTH, 6.4))
     grid = figure.add_gridspec(2, 3, height_ratios=[1.5, 1])

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wellposed.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 S4 = "#3d8bd4"
 S4D = "#e0692b"
@@ -55,7 +52,7 @@ def pyplot(ink: str = _INK, faint: str = _FAINT) -> Any:
     return plt
 
 
-def to_svg(figure: Figure, prefix: str) -> str:
+def to_svg(figure: Any, prefix: str) -> str:
     """The figure as an SVG element that takes its colours from the page around it."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": "wellposed"})

@@ -201,7 +201,7 @@ class System(ABC):
         """Transfer function ``G(s) = C (sI - A)^-1 B + D`` at a number or an array ``s``; infinite at a pole.
 
         The result has shape ``(*batch, *s.shape)`` for a SISO system, ``(*batch, *s.shape, p, m)`` otherwise. For a
-        discrete system ``s`` is the variable ``z`` of the z-transform.
+        discrete system ``s`` is the variable ``z`` of the z-transform, and ``G`` that of the ``"delayed"`` convention.
         """
         wide = self.B.real.dtype.to_complex()
         s = s if isinstance(s, Tensor) else torch.from_numpy(np.array(s))
@@ -218,7 +218,7 @@ class System(ABC):
         return self.n * (self.inputs + self.outputs)
 
     def frequency_response(self, omega: Any) -> Complex[Tensor, "..."]:
-        """``G(i omega)`` for a continuous system, ``G(exp(i omega dt))`` for a discrete one."""
+        """``G(i omega)`` for a continuous system, ``G(exp(i omega dt))`` for a discrete one; see ``__call__``."""
         omega = omega if isinstance(omega, Tensor) else torch.from_numpy(np.array(omega, dtype=np.float64))
         omega = omega.to(self.B.device, self.B.real.dtype)
         if self.dt is None:

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Complex128, Float64
 from torch import Tensor
 
-from wellposed.errors import ConvergenceError, ShapeError, TimeDomainError, UnstableError
+from wellposed.errors import ArgumentError, ConvergenceError, ShapeError, TimeDomainError, UnstableError
 from wellposed.systems._base import System
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._diagonal import DiagonalSystem
@@ -204,7 +204,7 @@ def _check_pair(sys1: System, sys2: System, rtol: float) -> None:
             f"sys1 has {sys1.outputs} outputs and {sys1.inputs} inputs, sys2 {sys2.outputs} and {sys2.inputs}"
         )
     if not 1e-12 <= rtol < 1:
-        raise ShapeError(f"rtol must lie between 1e-12 and 1, got {rtol:g}")
+        raise ArgumentError(f"rtol must lie between 1e-12 and 1, got {rtol:g}")
 
 
 def _check_stable(system: System, name: str) -> None:

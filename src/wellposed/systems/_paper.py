@@ -28,7 +28,7 @@ def s4(
     """The HiPPO-LegS system of S4, read out through ``C`` (a row or rows of length ``n``), by default ``e_l``.
 
     ``form="dplr"`` is ``(Lambda - V^* B B^T V, V^* B, C V, D)`` in the eigenvectors ``V`` of the normal part, the
-    paper's eq. (5) without its extra 1/2; ``form="dense"`` is the real ``(A_H, B_H, C, D)`` itself.
+    paper's initialisation of S4 without its extra 1/2; ``form="dense"`` is the real ``(A_H, B_H, C, D)`` itself.
 
     >>> round(abs(complex(s4(32)(325.4263j))), 6)
     0.002173

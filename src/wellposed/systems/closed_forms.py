@@ -10,6 +10,7 @@ O(1) whatever ``n`` and ``l``; elsewhere O(n). Derivations: docs/devdocs/lemma1.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -73,11 +74,11 @@ def _product_off_axis(s: Complex128[Tensor, " k"], m: int, first: int = 1) -> Co
     return total
 
 
-def _q_on_axis(omega: Float64[Tensor, " k"], n: int, l: int) -> Complex128[Tensor, " k"]:
+def _q_on_axis(omega: Float64[Tensor, " k"], _: int, l: int) -> Complex128[Tensor, " k"]:
     return _q_from_product(1j * omega, l, _half_turn(omega, l - 2) ** 2)
 
 
-def _q_off_axis(s: Complex128[Tensor, " k"], n: int, l: int) -> Complex128[Tensor, " k"]:
+def _q_off_axis(s: Complex128[Tensor, " k"], _: int, l: int) -> Complex128[Tensor, " k"]:
     return _q_from_product(s, l, _product_off_axis(s, l - 2))
 
 
@@ -114,15 +115,22 @@ def _evaluate(s: Any, n: SupportsIndex, l: SupportsIndex, on_axis: Callable, off
     return out.reshape(s.shape)
 
 
+def _infinite_at_poles(s: Any, l: SupportsIndex, G: Complex128[Tensor, "..."]) -> Complex128[Tensor, "..."]:
+    """``G``, with infinity where ``s`` is one of the poles -1, ..., -l of ``q_l``."""
+    s = torch.as_tensor(s, dtype=torch.complex128)
+    pole = (s.imag == 0) & (s.real == s.real.round()) & (s.real <= -1) & (s.real >= -operator.index(l))
+    return torch.where(pole, torch.inf, G)
+
+
 def G_DPLR(s: Any, n: SupportsIndex, *, l: SupportsIndex = 1) -> Complex128[Tensor, "..."]:
     """Transfer function of the HiPPO-LegS system with ``C = e_l``; it depends on ``n`` only through ``l <= n``.
 
-    ``s`` is a number or an array, on the imaginary axis or off it.
+    ``s`` is a number or an array, on the imaginary axis or off it; at a pole the value is infinite.
 
     >>> round(abs(complex(G_DPLR(1j, 8))), 6)
     0.5
     """
-    return _evaluate(s, n, l, _q_on_axis, _q_off_axis)
+    return _infinite_at_poles(s, l, _evaluate(s, n, l, _q_on_axis, _q_off_axis))
 
 
 def G_difference(s: Any, n: SupportsIndex, *, l: SupportsIndex = 1) -> Complex128[Tensor, "..."]:
@@ -131,7 +139,7 @@ def G_difference(s: Any, n: SupportsIndex, *, l: SupportsIndex = 1) -> Complex12
     >>> round(abs(complex(G_difference(325.4263j, 32))), 4)
     0.4505
     """
-    return _evaluate(s, n, l, _difference_on_axis, _difference_off_axis)
+    return _infinite_at_poles(s, l, _evaluate(s, n, l, _difference_on_axis, _difference_off_axis))
 
 
 def G_Diag(s: Any, n: SupportsIndex, *, l: SupportsIndex = 1) -> Complex128[Tensor, "..."]:
