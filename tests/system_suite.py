@@ -321,7 +321,11 @@ class SystemSuite:
             one = Twin(*(M[index] for M in twin))
             s = rng.uniform(0, 3, size=3) + 1j * rng.normal(size=3)
             assert_close(system[index](s), case.channels(one.transfer(s)), RTOL)
-            one = one.bilinear(np.broadcast_to(dt.numpy(), case.batch)[index])
+            own_dt = np.broadcast_to(dt.numpy(), case.batch)[index]
+            one = one.bilinear(own_dt)
+            omega = rng.normal(size=3)
+            expected = case.channels(one.transfer(np.exp(1j * omega * own_dt)))
+            assert_close(discrete[index].frequency_response(omega), expected, RTOL)
             item = u[..., *index, :, :]
             y, _ = one.simulate(item.numpy(), np.zeros(case.n), "usual")
             actual = discrete[index].simulate(item[..., 0] if case.siso else item)
@@ -341,7 +345,10 @@ class SystemSuite:
         assert y.dtype in (torch.float32, torch.complex64)
         expected, _ = twin.bilinear(0.1).simulate(u.numpy(), np.zeros(case.n), "usual")
         assert_close(y, expected[..., 0] if case.siso else expected, 1e-4)
-        wide = discrete.to(torch.float64)
+        narrow, wide = system.discretize(0.1).to(torch.float32), discrete.to(torch.float64)
+        assert narrow.dt is not None
+        assert wide.dt is not None
+        assert (narrow.dt.dtype, wide.dt.dtype) == (torch.float32, torch.float64)
         z = 2 * np.exp(1j * np.arange(6))
         assert wide(z).dtype == torch.complex128
         assert_close(wide(z), case.channels(twin.bilinear(0.1).transfer(z)), 1e-4)

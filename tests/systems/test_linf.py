@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from dense_twin import Twin
 from legs_reference import legs_numpy
 from wellposed.errors import ArgumentError, ConvergenceError, ShapeError, TimeDomainError, UnstableError
 from wellposed.systems import DenseSystem, DiagonalSystem, DPLRSystem, linf_distance, s4, s4d
+from wellposed.systems._linf import _Search, _Side
 
 
 def difference(one: Twin, two: Twin) -> Twin:
@@ -109,6 +111,39 @@ def test_discrete_systems_against_a_grid(pair: tuple[Twin, Twin], dt: float, met
     assert sizes(system, np.exp(1j * found.frequency * dt)) == pytest.approx(found.value, rel=1e-9)
     # Between two grid points a norm cannot grow by more than its slope, here at most the one seen between others.
     assert found.value <= on_grid.max() + np.abs(np.diff(on_grid)).max()
+
+
+def dense(twin: Twin, dt: Any) -> DenseSystem:
+    return DenseSystem(*twin, dt=dt)
+
+
+def low_rank(twin: Twin, dt: Any) -> DPLRSystem:
+    n = len(twin.A)
+    Lambda = np.linspace(-50, -5, n)  # far from the poles, which are the work of the other part
+    return DPLRSystem(Lambda, np.diag(Lambda) - twin.A, np.eye(n), B=twin.B, C=twin.C, D=twin.D, dt=dt)
+
+
+def diagonal(twin: Twin, dt: Any) -> DiagonalSystem:
+    Lambda, V = np.linalg.eig(twin.A)
+    return DiagonalSystem(Lambda, np.linalg.solve(V, twin.B), twin.C @ V, twin.D, dt=dt)
+
+
+@pytest.mark.parametrize("structure", [dense, low_rank, diagonal])
+@pytest.mark.parametrize("discrete", [False, True])
+@given(pair=pairs_of_systems(), seed=st.integers(0, 2**32 - 1))
+def test_the_bound_holds_over_every_cell(structure: Any, discrete: bool, pair: tuple[Twin, Twin], seed: int):
+    # What the certificate rests on: no sample inside a cell exceeds the bound computed at its center.
+    rng = np.random.default_rng(seed)
+    twin, dt = (pair[0].zoh(0.3), 0.3) if discrete else (pair[0], None)
+    p, m = twin.D.shape
+    silent = DiagonalSystem([0.0 if discrete else -1e3], np.zeros((1, m)), np.zeros((p, 1)), dt=dt)
+    center, half = rng.uniform(-3, 3, size=20), 10 ** rng.uniform(-3, 0.5, size=20)
+    search = _Search(_Side(structure(twin, dt)), _Side(silent), 1e-8, 1000)
+    bound = search.look(torch.from_numpy(center), torch.from_numpy(half)).numpy()
+    inside = center[:, None] + half[:, None] * np.linspace(-1, 1, 101)
+    samples = sizes(twin, np.exp(1j * inside) if discrete else 1j * inside)
+    # The change to eigenvectors, for the diagonal system, costs digits.
+    assert np.all(samples.max(axis=1) <= bound * (1 + 1e-12 * np.linalg.cond(np.linalg.eig(twin.A)[1])))
 
 
 @pytest.mark.parametrize(("n", "value"), [(16, 0.451561), (32, 0.450517), (64, 0.450248), (128, 0.450181)])

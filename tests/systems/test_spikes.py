@@ -43,6 +43,17 @@ def test_no_spike_is_missed_or_made_up(n: int, l: int):
         assert spike.width == pytest.approx(width, abs=4e-4 * omega[k], nan_ok=True)
 
 
+def test_crowded_spikes_are_all_found():
+    # At n = 1000 the spikes between 200 and 400 lie less than one percent apart.
+    omega = np.arange(200, 400, 0.01)
+    size = np.abs(lemma1_numpy(1j * omega, 1000, 1))
+    top = np.flatnonzero((size[1:-1] > size[:-2]) & (size[1:-1] >= size[2:])) + 1
+    found = spikes(1000).frequency.numpy()
+    found = found[(found > omega[0]) & (found < omega[-1])]
+    assert len(top) > 50
+    assert found == pytest.approx(omega[top], abs=0.01)
+
+
 @pytest.mark.parametrize("last", [1, 3, 20, 1000])
 def test_the_last_ones(last: int):
     some, every = spikes(200, 3, last=last), spikes(200, 3)
