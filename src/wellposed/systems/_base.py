@@ -24,7 +24,7 @@ _CHUNK = 1 << 21  # numbers held at once while a transfer function is evaluated
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
-    """A finite floating or complex tensor; anything that is not a tensor yet becomes float64 or complex128."""
+    """A finite floating or complex tensor; Python numbers become float64 or complex128, arrays keep their precision."""
     tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
     if not (tensor.is_floating_point() or tensor.is_complex()):
         tensor = tensor.to(torch.float64)
@@ -83,7 +83,10 @@ class System(ABC):
             D = D[..., None, None]
         D = D.to(like.device)
         if D.ndim != batch_ndim + 2 or D.shape[-2:] != (p, m):
-            raise ShapeError(f"D has shape {tuple(D.shape)}; with {p} outputs and {m} inputs it must end in ({p}, {m})")
+            raise ShapeError(
+                f"D has shape {tuple(D.shape)}; with {p} outputs and {m} inputs it must be one number, "
+                f"or have {batch_ndim} batch axes and end in ({p}, {m})"
+            )
         return D
 
     def _store(self, parts: dict[str, Tensor], owns: dict[str, int]) -> None:

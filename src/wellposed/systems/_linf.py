@@ -194,7 +194,7 @@ def _check_pair(sys1: System, sys2: System, rtol: float) -> None:
     if sys1.is_discrete != sys2.is_discrete:
         kinds = ["discrete" if s.is_discrete else "continuous" for s in (sys1, sys2)]
         raise TimeDomainError(f"sys1 is {kinds[0]} and sys2 is {kinds[1]}: discretize one of them first")
-    if sys1.dt is not None and sys2.dt is not None and not torch.equal(sys1.dt.cpu(), sys2.dt.cpu()):
+    if sys1.dt is not None and sys2.dt is not None and not _same_step(sys1.dt, sys2.dt):
         raise TimeDomainError(f"the time steps differ: {sys1.dt.tolist()} and {sys2.dt.tolist()}")
     if sys1.batch_shape or sys2.batch_shape:
         shapes = tuple(sys1.batch_shape), tuple(sys2.batch_shape)
@@ -205,6 +205,12 @@ def _check_pair(sys1: System, sys2: System, rtol: float) -> None:
         )
     if not 1e-12 <= rtol < 1:
         raise ArgumentError(f"rtol must lie between 1e-12 and 1, got {rtol:g}")
+
+
+def _same_step(dt1: Tensor, dt2: Tensor) -> bool:
+    """Equal up to single precision, in which one of the two may have been stored."""
+    a, b = dt1.cpu().double(), dt2.cpu().double()
+    return a.shape == b.shape and bool(torch.isclose(a, b, rtol=1e-6, atol=0).all())
 
 
 def _check_stable(system: System, name: str) -> None:
