@@ -19,7 +19,7 @@ test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 bench: .venv/ready
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
