@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.io import savemat
 
-from wellposed import __version__
+from wellposed import Diagonalization, __version__
+from wellposed.hippo import legs
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -19,7 +22,7 @@ def wellposed(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedP
 def test_help_names_every_verb():
     done = wellposed("--help")
     assert done.returncode == 0
-    for verb in ("reproduce", "report", "list", "analyze"):
+    for verb in ("reproduce", "report", "list", "analyze", "diagonalize"):
         assert verb in done.stdout
     assert wellposed("--version").stdout == f"wellposed {__version__}\n"
 
@@ -44,13 +47,20 @@ def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str):
     ("arguments", "message"),
     [
         (["analyse"], "did you mean 'analyze'"),
-        (["frobnicate"], "verbs: reproduce, report, list, analyze"),
+        (["frobnicate"], "verbs: reproduce, report, list, analyze, diagonalize"),
         (["analyze", "legz"], "did you mean 'legt' or 'legs'"),
         (["analyze", "legs", "--n", "0"], "n must be at least 1, got 0"),
         (["analyze", "legs", "--n", "8", "--l", "9"], "l counts from 1 to n = 8, got 9"),
         (["analyze", "legs", "--n", "100000"], "n = 100000 is over 4000"),
         (["analyze", "legs", "--n", "4", "--bode", "x.docx"], "name it .png, .svg or .pdf"),
         (["reproduce", "cosine"], "did you mean 'cosine-response'"),
+        (["diagonalize", "legz:8"], "unknown matrix 'legz'; did you mean 'legt' or 'legs'"),
+        (["diagonalize", "legs"], "write legs:32"),
+        (["diagonalize", "nothing.npy"], "there is no file nothing.npy"),
+        (["diagonalize", "matrix.docx"], "a matrix comes as .npy, .npz, .mat, .csv"),
+        (["diagonalize", "legs:8", "--rel", "0.1", "--eps", "1"], "got rel = 0.1, eps = 1"),
+        (["diagonalize", "legs:8", "--method", "rankone"], "did you mean 'rank-one'"),
+        (["diagonalize", "legs:8", "--out", "d.pt"], "name it d.safetensors"),
         (["report", "--records", "nowhere"], "there is no folder nowhere"),
     ],
 )
@@ -76,4 +86,23 @@ def test_report_draws_without_computing(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert "differs" not in done.stdout
     assert (tmp_path / "page" / "index.html").exists()
-    assert len(list((tmp_path / "svg").iterdir())) == 6
+    assert len(list((tmp_path / "svg").iterdir())) == 11
+
+
+def test_diagonalize_reads_matrices_and_saves_the_result(tmp_path: Path):
+    A = legs(12)[0].numpy()
+    np.save(tmp_path / "a.npy", A)
+    np.savez(tmp_path / "a.npz", A=A, other=np.eye(2))
+    np.savetxt(tmp_path / "a.csv", A, delimiter=",")
+    savemat(tmp_path / "a.mat", {"A": A})
+    outputs = set()
+    for name in ("a.npy", "a.npz", "a.csv", "a.mat", "legs:12"):
+        done = wellposed("diagonalize", name, "--rel", "0.05", "--stable", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+    done = wellposed("diagonalize", "a.npy", "--rel", "0.05", "--out", "d.safetensors", "--plot", "p.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    d = Diagonalization.load(tmp_path / "d.safetensors")
+    assert np.linalg.norm((d.V * d.Lambda @ d.V_inv).numpy() - A, 2) <= 0.0501 * np.linalg.norm(A, 2)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")

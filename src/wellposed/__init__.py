@@ -5,7 +5,25 @@ The rooms, in the order data flows through them: ``linalg`` (matrices), ``hippo`
 """
 
 from wellposed import errors, hippo, linalg, systems
+from wellposed.linalg import (
+    Diagonalization,
+    departure_from_normality,
+    eigenvector_condition,
+    pseudospectra,
+    ptd,
+)
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "errors", "hippo", "linalg", "systems"]
+__all__ = [
+    "Diagonalization",
+    "__version__",
+    "departure_from_normality",
+    "eigenvector_condition",
+    "errors",
+    "hippo",
+    "linalg",
+    "pseudospectra",
+    "ptd",
+    "systems",
+]

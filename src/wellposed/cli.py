@@ -6,10 +6,10 @@ import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from wellposed import __version__
-from wellposed.errors import MissingExtraError, ShapeError, UnstableError, WellposedError
+from wellposed.errors import MissingExtraError, RecordError, ShapeError, UnstableError, WellposedError
 
 if TYPE_CHECKING:
     from wellposed.experiments import Record
@@ -169,6 +169,47 @@ def _save_bode(path: Path, measure: str, n: int, l: int) -> Path:
     return save_bode(path, omega.tolist(), {k: s.frequency_response(omega).tolist() for k, s in responses.items()})
 
 
+def diagonalize(
+    matrix: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MATRIX")],
+    method: str = "auto",
+    rel: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    eps: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    cond: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    stable: bool = False,
+    seed: int = 0,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
+    plot: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
+) -> None:
+    """Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went.
+
+    Args:
+        matrix: A file (.npy, .npz, .mat, .csv) or a name with a size: legs:64, jordan:50, grcar:32, ...
+        method: auto, rank-one, optimized or gaussian.
+        rel: Size of the perturbation relative to the matrix; 0.1 if no knob is given.
+        eps: Size of the perturbation.
+        cond: Condition number to reach instead.
+        stable: Insist on eigenvalues with negative real part.
+        seed: Seed of a random perturbation.
+        out: Save the result to this file (.safetensors).
+        plot: Save the pseudospectra with old and new eigenvalues to this file (.png, .svg or .pdf).
+    """
+    from wellposed._files import read_matrix
+    from wellposed.linalg import gallery, ptd
+
+    A = read_matrix(Path(matrix)) if Path(matrix).suffix or Path(matrix).exists() else gallery.matrix(matrix)
+    if out and out.suffix != ".safetensors":
+        raise RecordError(f"the result is a safetensors file: name it {out.with_suffix('.safetensors')}, not {out}")
+    d = ptd(A, method=cast(Any, method), rel=rel, eps=eps, cond=cond, stable=stable, seed=seed)
+    print(d)
+    if out:
+        print(f"  saved           {d.save(out)}")
+    if plot:
+        from wellposed.linalg import pseudospectra
+        from wellposed.report import save_pseudospectra
+
+        print(f"  plot            {save_pseudospectra(plot, pseudospectra(A, points=80), d.Lambda, d.norm_E)}")
+
+
 def _track(name: str) -> Callable[[Iterable], Iterable]:
     """A progress bar on a terminal; elsewhere one plain line an experiment."""
     if not sys.stderr.isatty():
@@ -208,6 +249,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "report": report,
     "list": list_experiments,
     "analyze": analyze,
+    "diagonalize": diagonalize,
 }
 
 _DESCRIPTION = "Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went."

@@ -72,6 +72,10 @@ def test_a_verdict_is_the_arithmetic_it_claims():
     assert _verdict(Claim("x", 0.01, 0.0, 0.02, "0", kind="absolute")).word == "reproduced"
     assert _verdict(Claim("x", -0.03, 0.0, 0.02, "0", kind="absolute")).word == "differs"
     assert _verdict(Claim("x", float("nan"), 1.0, 1e-3, "1")).word == "differs"
+    assert _verdict(Claim("x", 0.9, 1.0, 0.0, "1", kind="at most")).word == "reproduced"
+    assert _verdict(Claim("x", 1.1, 1.0, 0.0, "1", kind="at most")).word == "differs"
+    assert _verdict(Claim("x", 1.1, 1.0, 0.0, "1", kind="at least")).word == "reproduced"
+    assert _verdict(Claim("x", float("nan"), 1.0, 0.0, "1", kind="at least")).word == "differs"
 
 
 def test_figures_are_svg_files_for_light_and_dark(tmp_path: Path):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from wellposed._files import write_whole
 from wellposed.errors import RecordError
 
 SCHEMA = 1
@@ -27,8 +26,8 @@ class Claim:
     tolerance: float
     paper: str
     """What the paper prints, in its own terms."""
-    kind: Literal["relative", "absolute"] = "relative"
-    """How ``tolerance`` is meant."""
+    kind: Literal["relative", "absolute", "at most", "at least"] = "relative"
+    """How ``tolerance`` is meant; a one-sided claim may miss its bound by the relative tolerance."""
     erratum: str = ""
     """Where the paper slips: what is wrong in it and what is right."""
 
@@ -69,19 +68,8 @@ class Record:
 
 def save_record(record: Record, folder: Path) -> Path:
     """Write ``folder/NAME.json``, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{record.experiment}.json"
     text = json.dumps(asdict(record), indent=1, allow_nan=False)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{record.experiment}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(_compact(text) + "\n")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
+    return write_whole(folder / f"{record.experiment}.json", _compact(text) + "\n")
 
 
 def _compact(text: str) -> str:

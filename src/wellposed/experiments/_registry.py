@@ -14,7 +14,18 @@ from wellposed.experiments._record import Experiment, Record
 T = TypeVar("T")
 Track = Callable[[Iterable[T]], Iterable[T]]
 
-NAMES = ("transfer-function", "cosine-response", "decay-convergence", "impulse-divergence", "resolvent-bound")
+NAMES = (
+    "transfer-function",
+    "cosine-response",
+    "decay-convergence",
+    "impulse-divergence",
+    "resolvent-bound",
+    "pseudospectrum",
+    "transfer-perturbation",
+    "gamma-tables",
+    "condition-vs-size",
+    "pareto",
+)
 """The experiments, in the order of the paper."""
 
 

@@ -1,9 +1,9 @@
 """Draws and compares: figures and one self-contained page, from records alone."""
 
-from wellposed.report._bode import save_bode
 from wellposed.report._figures import save_figures
 from wellposed.report._page import write_page
+from wellposed.report._plots import save_bode, save_pseudospectra
 from wellposed.report._records import read_records
 from wellposed.report._verdicts import Verdict, verdicts
 
-__all__ = ["Verdict", "read_records", "save_bode", "save_figures", "verdicts", "write_page"]
+__all__ = ["Verdict", "read_records", "save_bode", "save_figures", "save_pseudospectra", "verdicts", "write_page"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log10
 from pathlib import Path
 from typing import Any
 
 from wellposed.errors import UnknownNameError
 from wellposed.experiments import Record
-from wellposed.report._style import S4, S4D, SHADES, WIDTH, pyplot, standalone, to_svg
+from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
 
 Data = dict[str, Any]
 
@@ -24,7 +25,7 @@ def save_figures(records: list[Record], folder: Path) -> list[Path]:
     """Every figure, and the one that heads the README, as an SVG file that follows light and dark settings."""
     drawn = {record.experiment: figure_svg(record.experiment, record.data) for record in records}
     for record in records:
-        if record.experiment == "transfer-function":
+        if record.experiment == "transfer-perturbation":
             drawn["headline"] = to_svg(headline(record.data), "headline")
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.svg" for name in drawn]
@@ -53,19 +54,6 @@ def transfer_function(data: Data) -> Any:
         small.set_title(f"n = {zoom['n']}, at {zoom['frequency']:.3g}", loc="left", fontsize=10)
         if k > 1:
             small.set_xlabel("distance from it")
-    return figure
-
-
-def headline(data: Data) -> Any:
-    """The point of the paper in one panel: S4 smooth, S4D spiking."""
-    plt = pyplot()
-    figure, ax = plt.subplots(figsize=(1.6 * WIDTH, 3.1))
-    curve = next(curve for curve in data["G_Diag"] if curve["n"] == 1000)
-    ax.loglog(curve["omega"], curve["magnitude"], color=S4D, lw=0.9, label="S4D: spikes, the last one as tall as ever")
-    ax.loglog(data["G_DPLR"]["omega"], data["G_DPLR"]["magnitude"], color=S4, lw=2.4, label="S4: smooth")
-    ax.set(xlabel="frequency of the input", ylabel="|G|, gain to the output", xlim=(0.1, 1e7), ylim=(1e-7, 2))
-    ax.legend(loc="lower left")
-    ax.set_title("n = 1000: what each model passes on, frequency by frequency", loc="left")
     return figure
 
 
@@ -154,10 +142,133 @@ def resolvent_bound(data: Data) -> Any:
     return figure
 
 
+def _responses(ax: Any, curves: Data) -> None:
+    """|G| of S4, S4D and PTD: the point of the paper in one panel."""
+    ax.loglog(curves["omega"], curves["S4D"], color=S4D, lw=1.2, label="S4D: low-rank part dropped")
+    ax.loglog(curves["omega"], curves["S4"], color=S4, lw=4.5, alpha=0.55, label="S4: HiPPO itself")
+    ax.loglog(curves["omega"], curves["S4-PTD"], color=THIRD, lw=1.4, label="PTD: diagonal, 2.5 % away")
+    ax.set(xlabel="frequency of the input", ylabel="|G|, gain to the output", ylim=(3e-5, 2))
+    ax.legend(loc="lower left", fontsize=9.5)
+
+
+def headline(data: Data) -> Any:
+    """The figure at the head of the README."""
+    plt = pyplot()
+    figure, ax = plt.subplots(figsize=(1.6 * WIDTH, 3.2))
+    _responses(ax, data["curves"])
+    ax.set_title("n = 32: what each diagonal model makes of HiPPO, frequency by frequency", loc="left")
+    return figure
+
+
+def transfer_perturbation(data: Data) -> Any:
+    """The three responses, and the error of every perturbation against its size."""
+    plt = pyplot()
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(WIDTH, 6.8))
+    _responses(top, data["curves"])
+    top.set_title("PTD follows S4 where S4D spikes (n = 32)", loc="left")
+    styles = {"S4D": ("s", S4D), "rank-one": ("o", THIRD), "paper's": ("D", S4), "gaussian": ("x", "#8a4fb5")}
+    names = {"S4D": "S4D", "rank-one": "closed form", "paper's": "paper's objective", "gaussian": "random"}
+    for key, (marker, color) in styles.items():
+        rows = [row for row in data["rows"] if row["name"].startswith(key)]
+        bottom.loglog([r["norm"] for r in rows], [r["error"] for r in rows], marker, color=color, label=names[key])
+    bottom.set(xlabel="‖E‖", ylabel="sup |ΔG|, certified", ylim=(2e-5, 1e-1))
+    bottom.set_title("Same size, very different error", loc="left")
+    bottom.legend(fontsize=9.5, ncols=2)
+    return figure
+
+
+def gamma_tables(data: Data) -> Any:
+    """Both tables as curves, the paper's numbers as points; and the closed form against the paper."""
+    plt = pyplot()
+    figure, axes = plt.subplots(3, 1, figsize=(WIDTH, 8.4), sharex=True)
+    for n, color in zip((8, 16, 32, 64, 128), (*SHADES, S4), strict=True):
+        cells = [cell for cell in data["cells"] if cell["n"] == n]
+        gamma = [cell["gamma"] for cell in cells]
+        for ax, key in ((axes[0], "condition"), (axes[1], "perturbation")):
+            ax.loglog(gamma, [cell[key] for cell in cells], color=color, label=f"n = {n}")
+            ax.loglog(gamma, [cell[f"paper_{key}"] for cell in cells], "o", color=color, ms=5, mfc="none")
+        ratio = [cell["paper_condition"] / cell["closed_form"] for cell in cells]
+        axes[2].semilogx(gamma, ratio, "o-", color=color, ms=4)
+    axes[0].set_title("κ(V): ours (lines), the paper's table (circles)", loc="left")
+    axes[1].set_title("‖E‖, Frobenius: likewise", loc="left")
+    axes[2].set_title("Paper's κ over the closed form's at the same ‖E‖", loc="left")
+    axes[2].axhline(1, color=S4D, lw=1)
+    axes[2].set(xlabel="γ", ylim=(0.95, 1.35))
+    axes[0].legend(fontsize=9, ncols=2)
+    return figure
+
+
+def condition_vs_size(data: Data) -> Any:
+    """The paper's three-dimensional figure, and the plain one that shows the same in a glance."""
+    plt = pyplot()
+    figure = plt.figure(figsize=(WIDTH, 8.0))
+    solid = figure.add_subplot(2, 1, 1, projection="3d")
+    solid.set_box_aspect(None, zoom=0.85)
+    flat = figure.add_subplot(2, 1, 2)
+    for n, color in zip((8, 16, 32, 64, 128), (*SHADES, S4), strict=True):
+        rows = [row for row in data["rows"] if row["n"] == n]
+        rel, kappa = [r["rel"] for r in rows], [r["condition"] for r in rows]
+        solid.plot([log10(r) for r in rel], [log10(n)] * len(rel), [log10(k) for k in kappa], "o-", color=color, ms=3)
+        flat.loglog(rel, kappa, color=color, label=f"n = {n}")
+        paper = [cell for cell in data["paper"] if cell[0] == n]
+        flat.loglog([cell[1] for cell in paper], [cell[2] for cell in paper], "o", color=color, ms=5, mfc="none")
+    solid.set(xlabel="log₁₀ ‖E‖/‖A‖", ylabel="log₁₀ n", zlabel="log₁₀ κ")
+    solid.set_title("Closed form: κ over size and n", loc="left")
+    flat.set(xlabel="‖E‖/‖A‖", ylabel="κ(V)")
+    flat.set_title("With the paper's cells (circles): n hardly matters", loc="left")
+    flat.legend(fontsize=9)
+    return figure
+
+
+def pareto(data: Data) -> Any:
+    """Condition number against size, a colour a method."""
+    plt = pyplot()
+    figure, axes = plt.subplots(3, 2, figsize=(WIDTH, 7.6))
+    styles = {
+        "gaussian": ("x--", "#8a4fb5", "random"),
+        "paper": ("s-", S4D, "the paper"),
+        "rank_one": ("o-", THIRD, "closed form"),
+        "optimized": (".-", S4, "optimized"),
+    }
+    for ax, n in zip(axes.flat, (8, 16, 32, 64, 128), strict=False):
+        rows = [row for row in data["rows"] if row["n"] == n]
+        for key, (style, color, name) in styles.items():
+            ax.loglog([r["eps"] for r in rows], [r[key] for r in rows], style, color=color, ms=5, lw=1.2, label=name)
+        ax.set_title(f"n = {n}", loc="left", fontsize=10)
+        ax.set_xlabel("‖E‖")
+        ax.set_ylabel("κ(V)")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    axes.flat[5].axis("off")
+    axes.flat[5].legend(handles, labels, loc="center")
+    return figure
+
+
+def pseudospectrum(data: Data) -> Any:
+    """Level curves of the resolvent with the perturbed eigenvalues on them."""
+    plt = pyplot()
+    figure, ax = plt.subplots(figsize=(WIDTH, 5.4))
+    levels = [-12, -10, -8, -6, -4, -3, -2, -1]
+    lines = ax.contour(data["x"], data["y"], data["log10_rel"], levels=levels, cmap="viridis", linewidths=1.1)
+    ax.clabel(lines, fmt=lambda v: f"1e{v:.0f}", fontsize=8, colors=plt.rcParams["text.color"])
+    for cloud, color in zip(data["clouds"], (S4D, SHADES[2], S4), strict=True):
+        label = f"A + E, {cloud['rel']:g} ‖A‖"
+        ax.plot(cloud["real"], cloud["imag"], "o", color=color, ms=4, label=label)
+    ax.plot([-k for k in range(1, data["n"] + 1)], [0] * data["n"], "|", color=THIRD, ms=7, label="A itself: −1 to −32")
+    ax.set(xlabel="real part", ylabel="imaginary part", xlim=(-420, 60), ylim=(-260, 260))
+    ax.set_title("Within ε‖A‖ of A, eigenvalues reach curve ε", loc="left")
+    ax.legend(fontsize=9, loc="upper left")
+    return figure
+
+
 FIGURES: dict[str, Callable[[Data], Any]] = {
     "transfer-function": transfer_function,
     "cosine-response": cosine_response,
     "decay-convergence": decay_convergence,
     "impulse-divergence": impulse_divergence,
     "resolvent-bound": resolvent_bound,
+    "pseudospectrum": pseudospectrum,
+    "transfer-perturbation": transfer_perturbation,
+    "gamma-tables": gamma_tables,
+    "condition-vs-size": condition_vs_size,
+    "pareto": pareto,
 }

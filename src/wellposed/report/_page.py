@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from importlib.resources import files
 from pathlib import Path
 
 from wellposed import __version__
+from wellposed._files import write_whole
 from wellposed.errors import MissingExtraError
 from wellposed.experiments import Record
 from wellposed.report._figures import figure_svg
@@ -32,10 +31,4 @@ def write_page(records: list[Record], path: Path) -> Path:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("wellposed.report").joinpath("page.html.jinja").read_text("utf-8"))
     text = template.render(sections=sections, version=__version__)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".page-")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-    return path
+    return write_whole(path, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from wellposed.experiments import Claim, Record
@@ -27,19 +28,32 @@ def verdicts(record: Record) -> list[Verdict]:
 
 
 def _verdict(claim: Claim) -> Verdict:
-    gap = abs(claim.measured - claim.expected)
-    relative = claim.kind == "relative"
-    gap = gap / abs(claim.expected) if relative else gap
+    gap = _gap(claim)
     good = gap <= claim.tolerance
     return Verdict(
         text=claim.text,
         paper=claim.paper,
         measured=f"{claim.measured:.6g}",
-        expected=f"{claim.expected:.6g}",
-        difference=f"{gap:.1%}" if relative and gap >= 1e-3 else f"{gap:.0e}",
+        expected=f"{claim.kind} {claim.expected:.6g}" if claim.kind.startswith("at ") else f"{claim.expected:.6g}",
+        difference=_difference(claim, gap),
         word=("corrected" if claim.erratum else "reproduced") if good else "differs",
         erratum=claim.erratum,
     )
+
+
+def _gap(claim: Claim) -> float:
+    """How far the measured value is from what is expected, in the unit of the tolerance."""
+    over = claim.measured - claim.expected
+    gap = {"at most": max(over, 0.0), "at least": max(-over, 0.0)}.get(claim.kind, abs(over))
+    if math.isnan(over):
+        return math.nan
+    return gap if claim.kind == "absolute" or claim.expected == 0 else gap / abs(claim.expected)
+
+
+def _difference(claim: Claim, gap: float) -> str:
+    if claim.kind.startswith("at "):
+        return "met" if gap == 0 else f"{gap:.1%}"
+    return f"{gap:.1%}" if claim.kind == "relative" and gap >= 1e-3 else f"{gap:.0e}"
 
 
 def overall(record: Record) -> str:

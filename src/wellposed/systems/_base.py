@@ -242,6 +242,22 @@ class System(ABC):
         """The same map from inputs to outputs in the coordinates ``V^-1 x``: ``(V^-1 A V, V^-1 B, C V, D)``."""
         return self.to_dense().conjugate(V)
 
+    def in_eigenvectors(self, Lambda: Any, V: Any, V_inv: Any) -> Any:
+        """The diagonal system ``(Lambda, V_inv B, C V, D)``, stored as conjugate pairs where it is real.
+
+        It equals this one exactly if ``A = V diag(Lambda) V_inv``; a ``Diagonalization`` says how nearly that holds.
+        """
+        from wellposed.systems._diagonal import DiagonalSystem
+
+        dtype = self.B.real.dtype.to_complex()
+        Lambda, V, V_inv = (t.to(self.B.device, dtype) for t in (Lambda, V, V_inv))
+        full = DiagonalSystem(Lambda, V_inv @ self.B.to(dtype), self.C.to(dtype) @ V, self.D, dt=self.dt)
+        real = not any(t.is_complex() for t in (self.B, self.C, self.D)) and not self.batch_shape
+        try:
+            return self._like(full.to_pairs() if real else full)
+        except NotRealError:  # a complex perturbation
+            return self._like(full)
+
     def to_real(self) -> Any:
         """A real dense system with the same response; raises where real inputs give complex outputs."""
         return self.to_dense().to_real()

@@ -1,0 +1,156 @@
+"""What a diagonalisation returns: the matrices, and the numbers that tell whether to trust them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Complex128, Shaped
+from torch import Tensor
+
+from wellposed.errors import RecordError, ShapeError
+
+Number = float | Tensor
+"""A float; for a batch of matrices a tensor of the batch's shape."""
+
+_FORMAT = "wellposed-diagonalization-1"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Diagonalization:
+    """``A + E = V diag(Lambda) V_inv``, and how far that is from ``A``.
+
+    For a real ``A`` and real ``E``, ``Lambda`` lists the eigenvalues above the real axis by imaginary part, then
+    their conjugates in the same order, then the real ones; columns of ``V`` and rows of ``V_inv`` are paired alike.
+    There are n modes, fewer after ``half``.
+    """
+
+    Lambda: Complex128[Tensor, "*batch modes"]
+    V: Complex128[Tensor, "*batch n modes"]
+    V_inv: Complex128[Tensor, "*batch modes n"]
+    E: Shaped[Tensor, "*batch n n"]
+    condition: Number
+    """Infimum of ``kappa(V D)`` over diagonal D, to 1 %: the condition number of the eigenvector problem."""
+    condition_lower: Number
+    """A certified lower bound of that infimum."""
+    rel: Number
+    """``||E|| / ||A||``, spectral norms."""
+    residual: Number
+    """``||(A + E) V - V diag(Lambda)|| / ||A||`` with the columns of V at length 1."""
+    backward_error: Number
+    """``||A - V diag(Lambda) V_inv|| / ||A||``, from the matrices as returned."""
+    abscissa: Number
+    """Largest real part of an eigenvalue; the diagonalised system is stable where it is negative."""
+    gap: Number
+    """Smallest distance between two eigenvalues."""
+    method: str
+    converged: bool
+
+    @property
+    def n(self) -> int:
+        """Size of the matrix."""
+        return self.E.shape[-1]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the batch of matrices; empty for one matrix."""
+        return self.Lambda.shape[:-1]
+
+    @property
+    def norm_E(self) -> Number:
+        """``||E||``, the size of the perturbation."""
+        size = torch.linalg.matrix_norm(self.E, ord=2)
+        return size if self.batch_shape else size.item()
+
+    def transform(self, system: Any) -> Any:
+        """The diagonal system that ``A + E`` makes of ``system``: ``(Lambda, V_inv B, C V, D)``.
+
+        ``system`` must have ``A`` as its state matrix: in other coordinates these eigenvectors mean nothing.
+        """
+        A = system.to_dense().A
+        if A.shape[-1] != self.n:
+            raise ShapeError(f"this diagonalisation has n = {self.n}, the system {A.shape[-1]} states")
+        V, Lambda, V_inv = (t.to(A.device) for t in (self.V, self.Lambda, self.V_inv))
+        gap = torch.linalg.matrix_norm((V * Lambda[..., None, :]) @ V_inv - A - self.E.to(A.device))
+        size = torch.linalg.matrix_norm(A)
+        if bool((gap > 1e-6 * size + 1e-300).any()):
+            raise ShapeError(
+                f"the state matrix of the system is not the one diagonalised: they differ by {(gap / size).max():.1e} "
+                "of its norm; pass the system in the coordinates of A (for S4, form='dense')"
+            )
+        return system.in_eigenvectors(Lambda, V, V_inv)
+
+    def half(self) -> Diagonalization:
+        """One eigenvalue of every conjugate pair, and the real ones: what a layer with real outputs stores.
+
+        ``V`` keeps their columns and ``V_inv`` their rows; ``2 Re`` of the paired modes plus the real ones restore all.
+        """
+        if self.E.is_complex():
+            raise ShapeError("E is complex: the eigenvalues do not come in conjugate pairs")
+        if self.batch_shape:
+            raise ShapeError(f"half works on one matrix at a time, this is a batch {tuple(self.batch_shape)}")
+        keep = self.Lambda.imag >= 0
+        return dataclasses.replace(self, Lambda=self.Lambda[keep], V=self.V[:, keep], V_inv=self.V_inv[keep])
+
+    def save(self, path: str | Path) -> Path:
+        """Write a safetensors file, complex numbers as pairs of real ones; no pickle is involved."""
+        from safetensors.torch import save
+
+        from wellposed._files import write_whole
+
+        tensors = {name: getattr(self, name) for name in ("Lambda", "V", "V_inv", "E")}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        tensors |= {name: torch.as_tensor(value, dtype=torch.float64) for name, value in numbers.items()}
+        pairs = [name for name, t in tensors.items() if t.is_complex()]
+        tensors |= {name: torch.view_as_real(tensors[name].resolve_conj()) for name in pairs}
+        flat = {name: t.contiguous().cpu() for name, t in tensors.items()}
+        note = {"format": _FORMAT, "method": self.method, "converged": json.dumps(self.converged)}
+        return write_whole(Path(path), save(flat, note | {"complex": json.dumps(pairs)}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Diagonalization:
+        """Read what ``save`` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        path = Path(path)
+        if not path.is_file():
+            raise RecordError(f"there is no file {path}")
+        try:
+            with safe_open(str(path), framework="pt") as file:
+                note = file.metadata() or {}
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise RecordError(f"{path} is not a safetensors file, or is damaged: {error}") from None
+        if note.get("format") != _FORMAT:
+            raise RecordError(f"{path} holds {note.get('format', 'something else')!r}, not {_FORMAT!r}")
+        try:
+            for key in json.loads(note["complex"]):
+                tensors[key] = torch.view_as_complex(tensors[key])
+            numbers = {k: tensors.pop(k) for k in NUMBERS}
+            numbers = {k: t if t.ndim else t.item() for k, t in numbers.items()}
+            return cls(**tensors, **numbers, method=note["method"], converged=json.loads(note["converged"]))
+        except KeyError as error:
+            raise RecordError(f"{path} lacks {error}: it is damaged, or from another version") from None
+
+    def __str__(self) -> str:
+        def show(value: Number, form: str = ".3g") -> str:
+            if isinstance(value, Tensor):
+                return f"{value.min().item():{form}} to {value.max().item():{form}}"
+            return f"{value:{form}}"
+
+        what = f"{self.n} x {self.n} matrix" + (f", batch {tuple(self.batch_shape)}" if self.batch_shape else "")
+        kind = "complex" if self.E.is_complex() else "real"
+        rows = [
+            f"Diagonalization of a {what} by {self.method}" + ("" if self.converged else " (did not converge)"),
+            f"  perturbation    ||E|| = {show(self.norm_E)}, {show(self.rel)} of ||A||, {kind}",
+            f"  eigenvectors    kappa(V) = {show(self.condition, '.4g')}, at best {show(self.condition_lower, '.4g')}",
+            f"  eigenvalues     max Re = {show(self.abscissa)}, smallest gap {show(self.gap)}",
+            f"  check           residual {show(self.residual, '.1e')}, backward error {show(self.backward_error)}",
+        ]
+        return "\n".join(rows)
+
+
+NUMBERS = ("condition", "condition_lower", "rel", "residual", "backward_error", "abscissa", "gap")

@@ -1,0 +1,149 @@
+"""Refining a perturbation by L-BFGS on E itself, with the exact gradient through the eigenvectors.
+
+With unit eigenvectors V, ``dV = V (F o (V^-1 dE V))`` up to lengths and ``F_ij = 1 / (lam_j - lam_i)``; so a
+gradient with respect to V, its parts along the columns removed, pulls back to
+``V^-* (conj(F) o (V^* g_V)) V^*``. kappa is smoothed by Schatten norms: docs/devdocs/optimized.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellposed.linalg._eigen import Eigen, eigen
+from wellposed.linalg._matrix import Array, norm2
+
+# Schatten exponents, the second close enough to the spectral norm for the digits asked for, and when to stop
+_STAGES = ((32.0, 1e-7), (256.0, 1e-10))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to minimise: ``kappa`` at fixed ``||E|| = eps``, or ``kappa^power + gamma ||E||``."""
+
+    A: Array
+    eps: float | None = None
+    gamma: float | None = None
+    power: int = 1
+    norm: str = "fro"
+    unit_columns: bool = False
+    """Whether kappa is that of unit columns, as in the paper's tables, or the infimum over their lengths."""
+    margin: float | None = None
+    """Real parts above ``-margin`` are penalised ..."""
+    scale: float = 0.0
+    """... in units of this, the distance at which the real parts of A live."""
+
+    @property
+    def real(self) -> bool:
+        """Whether E is kept real."""
+        return np.isrealobj(self.A)
+
+
+def refine(problem: Problem, start: Eigen, *, max_iterations: int = 500) -> tuple[Eigen, bool]:
+    """The minimiser reached from ``start``, and whether the iteration converged."""
+    from scipy.optimize import minimize
+
+    n = len(problem.A)
+    x = np.concatenate([_pack(start.E, problem.real), np.log(np.sqrt(np.linalg.norm(start.W, axis=1)))])
+    scale = max(norm2(start.E), 1e-300)
+    x[:-n] /= scale
+    converged = False
+    for p, ftol in _STAGES:
+        objective = _objective(problem, p, scale)
+        found: Any = minimize(
+            objective, x, jac=True, method="L-BFGS-B", options={"maxiter": max_iterations, "maxcor": 30, "ftol": ftol}
+        )
+        # At a kink of kappa the line search gives up with the gradient at rest but for rounding: a minimum too.
+        x, converged = found.x, bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
+    E = scale * _unpack(x[:-n], n, problem.real)
+    if problem.eps is not None:
+        E = problem.eps / norm2(E) * E
+    return eigen(problem.A, E), converged
+
+
+def value(problem: Problem, result: Eigen) -> float:
+    """The objective itself, without smoothing: smaller is better."""
+    if not np.isfinite(result.balanced):
+        return np.inf
+    kappa = float(np.linalg.cond(result.V)) if problem.unit_columns else result.balanced
+    if problem.gamma is None:
+        return kappa
+    return kappa**problem.power + problem.gamma * float(np.linalg.norm(result.E, "fro" if problem.norm == "fro" else 2))
+
+
+def _pack(E: Array, real: bool) -> Array:
+    return E.real.ravel().copy() if real else np.concatenate([E.real.ravel(), E.imag.ravel()])
+
+
+def _unpack(x: Array, n: int, real: bool) -> Array:
+    return x.reshape(n, n) if real else x[: n * n].reshape(n, n) + 1j * x[n * n :].reshape(n, n)
+
+
+def _objective(problem: Problem, p: float, scale: float) -> Callable[[Array], tuple[float, Array]]:
+    n, real = len(problem.A), problem.real
+
+    def evaluate(x: Array) -> tuple[float, Array]:
+        X, log_d = _unpack(x[:-n], n, real), x[-n:]
+        size, size_gradient = _schatten(X, 2.0 if problem.gamma is not None and problem.norm == "fro" else p)
+        factor = scale if problem.eps is None else problem.eps / size
+        E = factor * X
+        try:
+            log_kappa, g_E, g_d = _log_kappa(problem, E, log_d, p)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(x)
+        if problem.gamma is None:
+            f = log_kappa
+            g_X = factor * (g_E - np.real(np.vdot(g_E, X)) / size * size_gradient)
+        else:
+            powered = np.exp(problem.power * log_kappa)
+            total = powered + problem.gamma * scale * size
+            f = float(np.log(total))
+            weight = problem.power * powered / total
+            g_X = scale * (weight * g_E + problem.gamma / total * size_gradient)
+            g_d = weight * g_d
+        if problem.unit_columns:
+            g_d = np.zeros(n)
+        return f, np.concatenate([_pack(g_X, real), g_d])
+
+    return evaluate
+
+
+def _schatten(X: Array, p: float) -> tuple[float, Array]:
+    """Schatten p-norm and its gradient."""
+    if p == 2:
+        size = float(np.linalg.norm(X))
+        return size, X / size
+    U, s, Vh = np.linalg.svd(X)
+    t = s / s[0]
+    total = (t**p).sum()
+    size = s[0] * total ** (1 / p)
+    return float(size), (U * (t ** (p - 1) / total * (size / s[0]))) @ Vh  # X of low rank has s = 0
+
+
+def _log_kappa(problem: Problem, E: Array, log_d: Array, p: float) -> tuple[float, Array, Array]:
+    """Smoothed log kappa (and the penalty for instability) with gradients in E and in the log column lengths."""
+    result = eigen(problem.A, E)
+    lam, V, W = result.lam, result.V, result.W
+    if not np.isfinite(W).all():
+        raise np.linalg.LinAlgError
+    d = np.ones_like(log_d) if problem.unit_columns else np.exp(log_d)
+    U, s, Rh = np.linalg.svd(V * d)
+    a, b = (s / s[0]) ** p, (s[-1] / s) ** p
+    value = float(np.log(s[0] / s[-1]) + (np.log(a.sum()) + np.log(b.sum())) / p)
+    g_VD = (U * ((a / a.sum() - b / b.sum()) / s)) @ Rh
+    g_V = g_VD * d
+    g_d = np.real(np.sum(g_V.conj() * V, axis=0))
+    g_V = g_V - V * np.sum(V.conj() * g_V, axis=0)
+    difference = lam - lam[:, None]
+    equal = difference == 0  # the diagonal, and eigenvalues that coincide: no direction is better than another there
+    F = np.where(equal, 0, 1 / np.where(equal, 1, difference))
+    g_E = W.conj().T @ (F.conj() * (V.conj().T @ g_V)) @ V.conj().T
+    if problem.margin is not None:
+        unit = max(problem.margin, problem.scale, 1e-300)
+        excess = np.maximum(0, (lam.real + problem.margin) / unit)
+        value += 10 * float((excess**2).sum())
+        g_E = g_E + W.conj().T @ (20 * excess / unit * V).conj().T
+    return value, g_E.real if problem.real else g_E, g_d

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wellposed import ptd
+from wellposed.hippo import legs
+from wellposed.linalg import gallery
+from wellposed.linalg._optimized import Problem, _objective
+
+# Tables "cond" and "perturbation" of the paper, gamma = 10 .. 1e7.
+PAPER = {
+    8: ([4.40, 8.62, 17.3, 35.1, 71.2, 145, 296], [2.81, 1.16, 0.478, 0.198, 0.0824, 0.0345, 0.0145]),
+    16: ([6.59, 13.2, 26.9, 55.3, 114, 235, 486], [6.77, 2.86, 1.22, 0.518, 0.222, 0.0950, 0.0409]),
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "eps": {"eps": 0.3},
+    "eps, unit columns": {"eps": 0.3, "unit_columns": True},
+    "eps, margin": {"eps": 0.3, "margin": 5.0},
+    "gamma, fro": {"gamma": 2.0, "norm": "fro"},
+    "gamma, fro, power 2": {"gamma": 20.0, "norm": "fro", "power": 2},
+    "gamma, spectral": {"gamma": 2.0, "norm": "spectral"},
+    "gamma, spectral, power 2, unit columns": {"gamma": 2.0, "norm": "spectral", "power": 2, "unit_columns": True},
+    "gamma, margin": {"gamma": 2.0, "power": 2, "margin": 5.0},
+}
+
+
+@pytest.mark.parametrize("p", [8.0, 32.0])
+@pytest.mark.parametrize("complex_valued", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient(kind: str, complex_valued: bool, p: float):
+    n = 5
+    A = legs(n)[0].numpy() + (1j * np.eye(n, k=1) if complex_valued else 0)
+    rng = np.random.default_rng(1)
+    objective = _objective(Problem(A, **KINDS[kind]), p, 0.7)
+    x = rng.standard_normal((2 if complex_valued else 1) * n * n + n)
+    gradient = objective(x)[1]
+    assert gradient.any()
+    for _ in range(6):
+        step = rng.standard_normal(len(x))
+        h = 1e-6
+        difference = (objective(x + h * step)[0] - objective(x - h * step)[0]) / (2 * h)
+        assert gradient @ step == pytest.approx(difference, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["eps", "gamma, spectral", "gamma, fro"])
+def test_gradient_at_a_perturbation_of_rank_one(kind: str):
+    n = 5
+    E = np.outer(np.ones(n), np.eye(n)[0])  # exact zeros among the singular values
+    x = np.concatenate([E.ravel(), np.zeros(n)])
+    objective = _objective(Problem(legs(n)[0].numpy(), **KINDS[kind]), 32.0, 0.7)
+    f, gradient = objective(x)
+    assert np.isfinite(gradient).all()
+    step = np.random.default_rng(0).standard_normal(len(x))
+    difference = (objective(x + 1e-6 * step)[0] - objective(x - 1e-6 * step)[0]) / 2e-6
+    assert gradient @ step == pytest.approx(difference, rel=1e-4)
+    assert f < 1e10
+
+
+@pytest.mark.parametrize("name", ["legs:8", "legs:15", "legs:32", "grcar:20", "jordan:12", "bull-head:8"])
+def test_never_worse_than_rank_one(name: str):
+    A = gallery.matrix(name)
+    closed, refined = (ptd(A, rel=0.02, method=method) for method in ("rank-one", "optimized"))
+    assert refined.norm_E == pytest.approx(closed.norm_E, rel=1e-9)
+    # Each is known to half a percent.
+    assert refined.condition <= 1.005 * closed.condition
+
+
+def test_refines_what_the_closed_form_leaves():
+    closed, refined = (ptd(legs(8)[0], eps=2.81, method=method) for method in ("rank-one", "optimized"))
+    assert refined.method == "optimized"
+    assert refined.converged
+    assert refined.condition < 0.95 * closed.condition
+
+
+@pytest.mark.parametrize("k", range(7))
+@pytest.mark.parametrize("n", PAPER)
+def test_below_the_paper(n: int, k: int):
+    kappa, size = PAPER[n][0][k], PAPER[n][1][k]
+    A = legs(n)[0].numpy()
+    d = ptd(A, eps=size, method="optimized", stable=True)
+    V, E = d.V.numpy(), d.E.numpy()
+    assert np.linalg.cond(V) < kappa
+    assert np.linalg.norm(E, 2) <= size * (1 + 1e-12)
+    assert np.isrealobj(E)
+    assert d.Lambda.real.max() < 0
+    assert np.linalg.norm((V * d.Lambda.numpy()) @ d.V_inv.numpy() - A - E, 2) < 1e-9 * np.linalg.norm(A, 2)
