@@ -25,7 +25,7 @@ bench: .venv/ready
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: .venv/ready
-	$(BIN)/wellposed report --records $(RECORDS) --out site/report --figures docs/assets
+	$(BIN)/wellposed report --records $(RECORDS) --out report --figures docs/assets
 	$(BIN)/mkdocs build --strict
 
 clean:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from wellposed import __version__
-from wellposed.errors import MissingExtraError, RecordError, ShapeError, UnstableError, WellposedError
+from wellposed.errors import ConvergenceError, MissingExtraError, RecordError, ShapeError, UnstableError, WellposedError
 
 if TYPE_CHECKING:
     from wellposed.experiments import Record
@@ -40,7 +40,7 @@ def reproduce(
         records: Another folder for the records.
     """
     from wellposed.experiments import NAMES, get, run, save_record
-    from wellposed.report import read_records, write_page
+    from wellposed.report import read_records
 
     for name in names:
         get(name)  # an unknown name is found before anything runs
@@ -48,8 +48,7 @@ def reproduce(
     for name in names or NAMES:
         save_record(run(name, track=_track(name)), folder)
     found = read_records(folder)
-    _print_verdicts(found)
-    print(f"report: {write_page(found, out / 'index.html')}")
+    print(f"report: {_show(found, out)}")
 
 
 def report(out: Path = Path("report"), records: Folder = None, figures: Folder = None) -> None:
@@ -60,13 +59,12 @@ def report(out: Path = Path("report"), records: Folder = None, figures: Folder =
         records: Folder of the records; out/records if not given.
         figures: Also write every figure as an SVG file into this folder.
     """
-    from wellposed.report import read_records, save_figures, write_page
+    from wellposed.report import read_records, save_figures
 
     found = read_records(records or out / "records")
-    _print_verdicts(found)
     for path in save_figures(found, figures) if figures else ():
         print(f"figure: {path}")
-    print(f"report: {write_page(found, out / 'index.html')}")
+    print(f"report: {_show(found, out)}")
 
 
 def list_experiments() -> None:
@@ -147,7 +145,7 @@ def _systems(measure: str, n: int, l: int) -> tuple[Any, Any]:
 def _poles(poles: Any) -> str:
     """The poles of largest magnitude, a conjugate pair written once."""
     order = poles.abs().argsort(descending=True, stable=True)
-    upper = [p for p in poles[order].tolist() if p.imag > -1e-9 * abs(p)]
+    upper = [p for p in poles[order].tolist() if p.imag >= -1e-9 * abs(p)]
     shown = [f"{p.real:.5g} ± {p.imag:.6g}i" if p.imag > 1e-9 * abs(p) else f"{p.real:.5g}" for p in upper[:4]]
     return ", ".join(shown) + (f", ... {len(upper) - 4} more" if len(upper) > 4 else "")
 
@@ -225,6 +223,18 @@ def _track(name: str) -> Callable[[Iterable], Iterable]:
     return bar
 
 
+def _show(records: list[Record], out: Path) -> Path:
+    """Print the verdicts and write the page; a claim that differs makes the command fail."""
+    from wellposed.report import verdicts, write_page
+
+    _print_verdicts(records)
+    page = write_page(records, out / "index.html")
+    differs = [record.experiment for record in records if any(v.word == "differs" for v in verdicts(record))]
+    if differs:
+        raise ConvergenceError(f"some numbers differ from what is expected, in {', '.join(differs)}: see {page}")
+    return page
+
+
 def _print_verdicts(records: list[Record]) -> None:
     from wellposed.report import verdicts
 
@@ -271,3 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(f"wellposed: {error}") from None
     except BrokenPipeError:
         raise SystemExit(1) from None
+    except OSError as error:
+        raise SystemExit(f"wellposed: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("wellposed: stopped") from None

@@ -7,6 +7,7 @@ docs/devdocs/hippo.md derives the splits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, SupportsIndex
 
@@ -15,7 +16,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from wellposed._checks import positive_int
-from wellposed.errors import UnknownNameError
+from wellposed.errors import ArgumentError, UnknownNameError
 
 __all__ = ["MEASURES", "Split", "fout", "lagt", "legs", "legt", "split"]
 
@@ -75,6 +76,8 @@ def lagt(n: SupportsIndex, *, beta: float = 0.0) -> Pair:
     [[-0.5, 0.0], [-1.0, -0.5]]
     """
     n = positive_int(n, "n")
+    if not math.isfinite(beta):
+        raise ArgumentError(f"beta must be a finite number, got {beta}")
     ones = torch.ones(n, n, dtype=torch.float64)
     return (-ones).tril(-1) - (1 + beta) / 2 * torch.eye(n, dtype=torch.float64), ones[0].clone()
 

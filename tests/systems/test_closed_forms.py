@@ -173,3 +173,20 @@ def test_poles_are_infinite_and_their_cancellations_finite():
     for point, value in zip(s, G_Diag(s, 8, l=2).tolist(), strict=True):
         dense = np.linalg.solve(point * np.eye(8) - normal, B / 2)[1]
         assert value == pytest.approx(dense, rel=1e-10, abs=1e-14)
+
+
+def test_a_column_of_the_resolvent_is_a_column_and_reaches_a_million_states():
+    s = [0.3j, -40j, 1 + 2j]
+    for i in (1, 2, 9, 12):
+        assert_close(resolvent(s, 12, column=i), resolvent(s, 12)[..., i - 1].numpy(), 1e-14)
+    # A^-1 B = -e_1 / sqrt(2) (paper, appendix C): column 1 of the resolvent at 0 is -A^-1 e_1, known in closed form.
+    column = resolvent(0, 10**6, column=1)
+    k = torch.arange(2, 10**6 + 1, dtype=torch.float64)
+    known = (-1.0) ** (k - 1) * (2 * k - 1).sqrt() / (k * (k - 1))
+    assert column[0] == 1
+    assert_close(column[1:].real, known.numpy(), 1e-12)
+    assert resolvent(-1, 3).isinf().all()
+
+
+def test_the_axis_costs_the_same_whatever_n():
+    assert torch.isfinite(G_difference(1j, 10**9).abs())  # a product of 10^9 factors would take minutes

@@ -12,7 +12,7 @@ from torch import Tensor
 from dense_twin import Twin, assert_close
 from system_suite import Case, SystemSuite, cases, mirrored, normal
 from wellposed.errors import NotRealError, ShapeError
-from wellposed.systems import DiagonalSystem
+from wellposed.systems import DiagonalSystem, s4d
 
 
 def modes(case: Case, rng: np.random.Generator, half: int, rest: int) -> dict[str, tuple[Tensor, Tensor]]:
@@ -214,3 +214,20 @@ def test_batches_that_cannot_be_written_out_say_so():
     Lambda = torch.tensor([[-1 + 1j, -1 + 2j], [-1 + 0j, -1 + 1j]])
     with pytest.raises(ShapeError, match="3 to 4 states"):
         _ = DiagonalSystem(Lambda, torch.ones(2, 2), torch.ones(2, 2), pairs=True).n
+
+
+def test_slow_modes_beside_fast_ones_stay_complex():
+    """Pairs are judged by their own size: in float32 the slow modes of a wide spectrum must not pass for real."""
+    system = s4d(128)
+    w = torch.logspace(-2, 5, 500, dtype=torch.float64)
+    G = system.frequency_response(w)
+    real = system.to(torch.float32).to_real().frequency_response(w)
+    assert (real - G).abs().max() <= 1e-4 * G.abs().max()  # float32
+    assert s4d(32, pairs=False).to(torch.float32).to_pairs().n == 32
+    with pytest.raises(NotRealError, match="1 eigenvalues above"):
+        DiagonalSystem([-1e14, -1e-3 + 1e-3j], [1.0, 1.0], [1.0, 1e-3]).to_pairs()
+
+
+def test_a_pole_is_infinite_in_pair_storage_too():
+    system = s4d(5)
+    assert system(system.poles()).isinf().all()

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from dense_twin import Twin
 from legs_reference import legs_numpy
+from wellposed import hippo
 from wellposed.errors import ArgumentError, ConvergenceError, ShapeError, TimeDomainError, UnstableError
+from wellposed.linalg import eig_shifted_skew
 from wellposed.systems import DenseSystem, DiagonalSystem, DPLRSystem, linf_distance, s4, s4d
 from wellposed.systems._linf import _Search, _Side
 
@@ -277,3 +279,21 @@ def test_different_time_steps():
 def test_impossible_accuracy(rtol: float):
     with pytest.raises(ArgumentError, match=f"got {rtol:g}"):
         linf_distance(SISO, SISO, rtol=rtol)
+
+
+@pytest.mark.parametrize("measure", ["legt", "fout"])
+def test_a_diagonal_part_on_the_axis_is_no_pole_of_the_system(measure: str):
+    n = 7
+    N, P = hippo.split(measure, n)
+    A, B = hippo.MEASURES[measure](n)
+    Lambda, V = eig_shifted_skew(N)
+    C = torch.eye(n, dtype=torch.float64)[0]
+    dplr = DPLRSystem(Lambda, V.mH @ P.to(V.dtype), B=V.mH @ B.to(V.dtype), C=C.to(V.dtype) @ V)
+    zero = DenseSystem([[-1.0]], [0.0], [0.0])
+    assert linf_distance(dplr, zero).value == pytest.approx(linf_distance(DenseSystem(A, B, C), zero).value, rel=1e-7)
+
+
+def test_a_system_in_training_can_be_compared():
+    A = -torch.eye(2, dtype=torch.float64)
+    system = DenseSystem(A.requires_grad_(), [1.0, 0.0], [1.0, 0.0])
+    assert linf_distance(system, DenseSystem([[-2.0]], [1.0], [1.0])).value == pytest.approx(0.5, rel=1e-7)

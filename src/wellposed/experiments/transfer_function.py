@@ -78,7 +78,8 @@ def _with_tallest(grid: Tensor, found: Spikes) -> Tensor:
         top = members[found.height[members].argmax()]
         width = found.width[top].nan_to_num(1.0)
         points.append(found.frequency[top] + width * torch.tensor([-1.5, -0.5, 0.0, 0.5, 1.5], dtype=torch.float64))
-    return torch.cat(points).sort().values
+    every = torch.cat(points)
+    return every[every > 0].sort().values
 
 
 def _zoom(n: int, found: Spikes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wellposed import __version__
 from wellposed._files import write_whole
-from wellposed.errors import MissingExtraError
+from wellposed.errors import MissingExtraError, RecordError
 from wellposed.experiments import Record
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall, verdicts
@@ -22,7 +22,7 @@ def write_page(records: list[Record], path: Path) -> Path:
     sections = [
         {
             "record": record,
-            "figure": figure_svg(record.experiment, record.data),
+            "figure": _figure(record),
             "verdicts": verdicts(record),
             "overall": overall(record),
         }
@@ -32,3 +32,13 @@ def write_page(records: list[Record], path: Path) -> Path:
     template = environment.from_string(files("wellposed.report").joinpath("page.html.jinja").read_text("utf-8"))
     text = template.render(sections=sections, version=__version__)
     return write_whole(path, text)
+
+
+def _figure(record: Record) -> str:
+    try:
+        return figure_svg(record.experiment, record.data)
+    except (KeyError, ValueError, TypeError, IndexError, StopIteration) as error:
+        raise RecordError(
+            f"the data of record {record.experiment!r} is damaged ({type(error).__name__}: {error}): "
+            f"run 'wellposed reproduce {record.experiment}' again"
+        ) from None

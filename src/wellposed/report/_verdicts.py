@@ -59,4 +59,4 @@ def _difference(claim: Claim, gap: float) -> str:
 def overall(record: Record) -> str:
     """The verdict on a whole experiment: the worst of its claims."""
     words = {verdict.word for verdict in verdicts(record)}
-    return "differs" if "differs" in words else "corrected" if "corrected" in words else "reproduced"
+    return "differs" if "differs" in words or not words else "corrected" if "corrected" in words else "reproduced"

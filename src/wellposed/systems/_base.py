@@ -13,7 +13,7 @@ from jaxtyping import Complex, Shaped
 from torch import Tensor
 
 from wellposed._checks import finite, positive_int
-from wellposed.errors import NotRealError, ShapeError, TimeDomainError, UnknownNameError
+from wellposed.errors import ArgumentError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
 from wellposed.systems._steps import Read, Step, kernel, run
 
 Convention = Literal["usual", "delayed"]
@@ -106,7 +106,10 @@ class System(ABC):
             setattr(self, key, t.to(dtype).expand(batch + t.shape[t.ndim - owns[key] :]))
 
     def _time_step(self, dt: Any) -> Tensor:
-        step = as_tensor(dt, "dt").to(self.D.real.dtype).to(self.D.device)
+        step = as_tensor(dt, "dt")
+        if step.is_complex():
+            raise TimeDomainError(f"dt must be real, got {step.reshape(-1)[0].item()}")
+        step = step.to(self.D.device, self.D.real.dtype)
         if bool((step <= 0).any()):
             raise TimeDomainError(f"dt must be positive, got {step.min().item():g}")
         try:
@@ -222,7 +225,9 @@ class System(ABC):
 
     def frequency_response(self, omega: Any) -> Complex[Tensor, "..."]:
         """``G(i omega)`` for a continuous system, ``G(exp(i omega dt))`` for a discrete one; see ``__call__``."""
-        omega = omega if isinstance(omega, Tensor) else torch.from_numpy(np.array(omega, dtype=np.float64))
+        omega = omega if isinstance(omega, Tensor) else torch.from_numpy(np.array(omega))
+        if omega.is_complex():
+            raise ArgumentError("omega is a real frequency: for a complex point of the plane call sys(s)")
         omega = omega.to(self.B.device, self.B.real.dtype)
         if self.dt is None:
             return self(torch.complex(torch.zeros_like(omega), omega))

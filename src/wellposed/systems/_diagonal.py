@@ -77,18 +77,25 @@ class DiagonalSystem(System):
 
     def poles(self) -> Complex[Tensor, "*batch n"]:
         """``Lambda``, and after it the conjugates where only one of each pair is stored."""
-        return self.to_full().Lambda.to(self.Lambda.dtype.to_complex())
+        Lambda = self.Lambda.to(self.Lambda.dtype.to_complex())
+        return (
+            torch.cat([Lambda, Lambda[..., self._partnered()].conj()], dim=-1).resolve_conj() if self.pairs else Lambda
+        )
+
+    def _partnered(self) -> Bool[Tensor, " stored"]:
+        """Which stored modes stand for a pair, the same ones in every system of a batch."""
+        double = (self._weight == 2).reshape(-1, self.n_stored)
+        if bool((double != double[:1]).any()):
+            raise ShapeError(
+                "the systems of this batch have their real eigenvalues in different places: take one, sys[i]"
+            )
+        return double[0]
 
     def to_full(self) -> DiagonalSystem:
         """The same system with every mode stored."""
         if not self.pairs:
             return self
-        double = self._weight == 2
-        if self.batch_shape and bool((double != double.reshape(-1, self.n_stored)[0]).any()):
-            raise ShapeError(
-                "the systems of this batch have their real eigenvalues in different places: take one, sys[i]"
-            )
-        double = double.reshape(-1, self.n_stored)[0]
+        double = self._partnered()
         Lambda = torch.cat([self.Lambda, self.Lambda[..., double].conj()], dim=-1).resolve_conj()
         B, C = self._real_lone_modes(~double)
         B = torch.cat([B, B[..., double, :].conj()], dim=-2).resolve_conj()
@@ -162,7 +169,8 @@ class DiagonalSystem(System):
         if not self.pairs:
             return self._stored_modes(s, self.C)
         C, _ = self._reading()
-        return (self._stored_modes(s, C) + self._stored_modes(s.conj(), C).conj()) / 2
+        upper, lower = self._stored_modes(s, C), self._stored_modes(s.conj(), C).conj()
+        return torch.where(upper.isinf() | lower.isinf(), torch.inf, (upper + lower) / 2)
 
     def _stored_modes(self, s: Complex[Tensor, " k"], C: Tensor) -> Complex[Tensor, "*batch k p m"]:
         gap = s[:, None] - self.Lambda[..., None, :]

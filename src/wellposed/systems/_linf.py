@@ -66,7 +66,9 @@ class _Side:
     """One of the two systems, in float64 and with every mode written out."""
 
     def __init__(self, system: System) -> None:
-        system = system.to(device="cpu", dtype=torch.float64)
+        system = system._map(lambda t: t.detach()).to(device="cpu", dtype=torch.float64)
+        if isinstance(system, DPLRSystem) and bool((system.Lambda.real.abs() <= 1e-6 * system.Lambda.abs()).any()):
+            system = system.to_dense()  # the diagonal part alone has a pole on the axis, where Woodbury divides by 0
         self.system = system.to_full() if isinstance(system, DiagonalSystem) else system
         self.B, self.C = (t.to(torch.complex128) for t in (system.B, system.C))
         if isinstance(self.system, (DiagonalSystem, DPLRSystem)):
@@ -91,7 +93,7 @@ class _Side:
     def resolvent_norm(self, s: Points) -> Real:
         """An upper bound for ||(sI - A)^-1||."""
         if isinstance(self.system, DenseSystem):
-            pencil = s[:, None, None] * torch.eye(self.system.n) - self.T
+            pencil = s[:, None, None] * torch.eye(self.system.n, device="cpu") - self.T
             return 1 / torch.linalg.svdvals(pencil)[:, -1]
         R = 1 / (s[:, None] - self.Lambda)
         normal = R.abs().amax(-1)
@@ -104,7 +106,7 @@ class _Side:
         assert isinstance(self.system, DPLRSystem)
         P, Q = (t.to(torch.complex128) for t in (self.system.P, self.system.Q))
         RP, QR = R[..., None] * P, Q.mH * R[:, None, :]
-        return RP, QR, torch.linalg.inv(torch.eye(P.shape[-1]) + QR @ P)
+        return RP, QR, torch.linalg.inv(torch.eye(P.shape[-1], device="cpu") + QR @ P)
 
     def local(self, s: Points) -> _Local:
         """Taylor coefficients of the transfer function, and what bounds the rest of the series."""
@@ -121,7 +123,7 @@ class _Side:
     def _solvers(self, s: Points) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
         """``X -> R X`` and ``Y -> Y R``."""
         if isinstance(self.system, DenseSystem):
-            pencil = s[:, None, None] * torch.eye(self.system.n) - self.T
+            pencil = s[:, None, None] * torch.eye(self.system.n, device="cpu") - self.T
             solve = torch.linalg.solve_triangular
             return (
                 lambda X: solve(pencil, X, upper=True),
@@ -259,10 +261,10 @@ class _Search:
         """Candidates first, then the certificate, then the last digits."""
         candidates = torch.cat([side.Lambda for side in self.sides])
         candidates = candidates.imag if self.dt is None else candidates.angle()
-        self.look(torch.cat([candidates.new_zeros(1), candidates]), torch.zeros(len(candidates) + 1).double())
+        self.look(torch.cat([candidates.new_zeros(1), candidates]), candidates.new_zeros(len(candidates) + 1))
         self.polish(1.0)
         lo, hi = self.ends()
-        cells = torch.linspace(lo, hi, 65, dtype=torch.float64)
+        cells = torch.linspace(lo, hi, 65, dtype=torch.float64, device="cpu")
         self.certify((cells[1:] + cells[:-1]) / 2, (cells[1:] - cells[:-1]) / 2)
         self.polish(1e-3)
         if self.dt is None and self.gap_at_infinity() >= self.best:
@@ -360,7 +362,7 @@ class _Search:
             return
 
         def height(omega: float) -> float:
-            s = self.point(torch.tensor([omega], dtype=torch.float64))
+            s = self.point(torch.tensor([omega], dtype=torch.float64, device="cpu"))
             self.evaluations += 1
             return -_norms(self.sides[0].local(s).taylor[0] - self.sides[1].local(s).taylor[0]).item()
 
