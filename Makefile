@@ -8,21 +8,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 RECORDS ?= results
+# The matrices here are small: threads of the linear algebra library would only wait for each other.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: reproduce test bench docs clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/ready
-	@$(BIN)/wellposed reproduce --out report
+	@$(ONE_THREAD) $(BIN)/wellposed reproduce --out report
 
 test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 bench: .venv/ready
-	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/[a-z]*.py; do $(ONE_THREAD) $(BIN)/python $$file || exit 1; done
 
 docs: .venv/ready
 	$(BIN)/wellposed report --records $(RECORDS) --out report --figures docs/assets
