@@ -9,6 +9,8 @@ import pytest
 from scipy.io import savemat
 
 from wellposed import Diagonalization, __version__
+from wellposed._files import read_matrix
+from wellposed.errors import RecordError
 from wellposed.hippo import legs
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -56,6 +58,11 @@ def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str):
         (["reproduce", "cosine"], "did you mean 'cosine-response'"),
         (["diagonalize", "legz:8"], "unknown matrix 'legz'; did you mean 'legt' or 'legs'"),
         (["diagonalize", "legs"], "write legs:32"),
+        (["diagonalize", "legs:-1"], "the size in 'legs:-1' must be a whole number of at least 1"),
+        (["diagonalize", "legs:2.5"], "the size in 'legs:2.5' must be a whole number"),
+        (["diagonalize", "jordan:3000000"], "'jordan:3000000' is too large"),
+        (["diagonalize", "legs:8", "--gamma", "3", "--rel", "0.1"], "got rel = 0.1, gamma = 3"),
+        (["diagonalize", "legs:8", "--margin", "1000"], "moves by at most ||E|| = "),
         (["diagonalize", "nothing.npy"], "there is no file nothing.npy"),
         (["diagonalize", "matrix.docx"], "a matrix comes as .npy, .npz, .mat, .csv"),
         (["diagonalize", "legs:8", "--rel", "0.1", "--eps", "1"], "got rel = 0.1, eps = 1"),
@@ -106,3 +113,55 @@ def test_diagonalize_reads_matrices_and_saves_the_result(tmp_path: Path):
     d = Diagonalization.load(tmp_path / "d.safetensors")
     assert np.linalg.norm((d.V * d.Lambda @ d.V_inv).numpy() - A, 2) <= 0.0501 * np.linalg.norm(A, 2)
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_diagonalize_knows_every_knob():
+    gamma = wellposed("diagonalize", "legs:8", "--gamma", "10")
+    assert "by optimized" in gamma.stdout
+    margin = wellposed("diagonalize", "legs:8", "--eps", "1", "--margin", "0.5")
+    assert margin.returncode == 0, margin.stderr
+
+
+def matrix_files(folder: Path) -> dict[str, str]:
+    """Files that hold no matrix, and what is said about them."""
+    A = legs(4)[0].numpy()
+    savemat(folder / "whole.mat", {"A": A})
+    (folder / "cut.mat").write_bytes((folder / "whole.mat").read_bytes()[:150])
+    (folder / "whole.mat").unlink()
+    (folder / "empty.mat").write_bytes(b"")
+    (folder / "empty.csv").write_text("")
+    (folder / "words.csv").write_text("1,two\n3,4\n")
+    (folder / "noise.npy").write_bytes(b"noise")
+    np.save(folder / "objects.npy", np.array([{}, None]), allow_pickle=True)
+    np.savez(folder / "objects.npz", A=np.array([{}, None]))
+    (folder / "noise.npz").write_bytes(b"PK\x03\x04noise")
+    plain = "does not hold plain numbers, and nothing else is loaded"
+    unreadable = "does not hold a matrix that can be read"
+    return {
+        "cut.mat": unreadable,
+        "empty.mat": unreadable,
+        "empty.csv": "empty.csv is empty",
+        "words.csv": "complex ones as 1.5-2j",
+        "noise.npy": plain,
+        "objects.npy": plain,
+        "objects.npz": plain,
+        "noise.npz": unreadable,
+    }
+
+
+def test_files_without_a_matrix(tmp_path: Path):
+    for name, message in matrix_files(tmp_path).items():
+        with pytest.raises(RecordError, match=message) as caught:
+            read_matrix(tmp_path / name)
+        assert name in str(caught.value)
+        assert "allow_pickle" not in str(caught.value)
+    done = wellposed("diagonalize", "empty.csv", cwd=tmp_path)
+    assert done.returncode != 0
+    assert done.stderr == "wellposed: empty.csv is empty\n"  # and no warning before it
+
+
+def test_complex_numbers_in_a_csv_file(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("1j, 2\n0, 1-0.5j\n")
+    done = wellposed("diagonalize", "a.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ", complex" in done.stdout

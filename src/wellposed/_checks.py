@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from numbers import Real
+from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from wellposed.errors import NotFiniteError, ShapeError
+from wellposed.errors import ArgumentError, NotFiniteError, ShapeError
+
+
+def number(value: Any, name: str) -> float:
+    """Return ``value`` as a float; text, booleans, complex numbers and arrays are refused by name."""
+    plain = value.tolist() if isinstance(value, np.ndarray | np.generic | Tensor) else value
+    if isinstance(plain, bool) or not isinstance(plain, Real):
+        raise ArgumentError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(plain)
+    except OverflowError:
+        raise ArgumentError(f"{name} is beyond the largest float, 1.8e308") from None
 
 
 def positive_int(value: SupportsIndex, name: str) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,15 @@ from wellposed.errors import RecordError
 
 def write_whole(path: Path, content: str | bytes) -> Path:
     """Write to a temporary neighbour and move it into place: a reader sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, content)
+    except OSError as error:
+        raise RecordError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def _replace(path: Path, content: str | bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -24,35 +34,71 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     except BaseException:
         os.unlink(temporary)
         raise
-    return path
 
 
 def read_matrix(path: Path) -> Any:
     """The one matrix in a .npy, .npz, .mat or .csv file; nothing in the file is executed."""
-    readers = {".npy": _npy, ".npz": _npz, ".mat": _mat, ".csv": lambda p: np.loadtxt(p, delimiter=",", ndmin=2)}
+    readers = {".npy": _npy, ".npz": _npz, ".mat": _mat, ".csv": _csv}
     if path.suffix.lower() not in readers:
         raise RecordError(f"cannot read {path}: a matrix comes as {', '.join(readers)} or as a name such as legs:64")
     if not path.is_file():
         raise RecordError(f"there is no file {path}")
     try:
         return readers[path.suffix.lower()](path)
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except RecordError:
+        raise
+    except Exception as error:  # what readers raise on damaged files is not documented, and of many types
         raise RecordError(f"{path} does not hold a matrix that can be read: {error}") from None
 
 
 def _npy(path: Path) -> Any:
-    return np.load(path, allow_pickle=False)
+    with path.open("rb") as file:
+        return _plain(lambda: np.load(file, allow_pickle=False), path)
 
 
 def _npz(path: Path) -> Any:
-    with np.load(path, allow_pickle=False) as file:
-        return _only({name: file[name] for name in file.files}, path)
+    with path.open("rb") as file:
+        return _only(_plain(lambda: dict(np.load(file, allow_pickle=False)), path), path)
+
+
+def _plain(load: Callable[[], Any], path: Path) -> Any:
+    """What ``load`` returns; numpy's own advice for files it does not know, to trust them, is not passed on."""
+    try:
+        return load()
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        raise RecordError(
+            f"{path} does not hold plain numbers, and nothing else is loaded: save the matrix as float64 or complex128"
+        ) from None
 
 
 def _mat(path: Path) -> Any:
     from scipy.io import loadmat
 
     return _only({k: v for k, v in loadmat(path).items() if not k.startswith("__")}, path)
+
+
+def _csv(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty file
+        try:
+            matrix = np.loadtxt(path, delimiter=",", ndmin=2)
+        except ValueError as error:
+            matrix = _complex_csv(path, error)
+    if not matrix.size:
+        raise RecordError(f"{path} is empty")
+    return matrix
+
+
+def _complex_csv(path: Path, first: ValueError) -> Any:
+    try:
+        return np.loadtxt(path, delimiter=",", ndmin=2, dtype=complex)
+    except ValueError:
+        raise RecordError(
+            f"{path} does not hold a matrix that can be read: {first}; write one row a line, its numbers separated by "
+            "commas, and complex ones as 1.5-2j"
+        ) from None
 
 
 def _only(arrays: dict[str, Any], path: Path) -> Any:

@@ -173,7 +173,9 @@ def diagonalize(
     rel: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     eps: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     cond: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    gamma: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     stable: bool = False,
+    margin: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     seed: int = 0,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
     plot: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
@@ -186,7 +188,9 @@ def diagonalize(
         rel: Size of the perturbation relative to the matrix; 0.1 if no knob is given.
         eps: Size of the perturbation.
         cond: Condition number to reach instead.
+        gamma: Minimise the condition number plus gamma times the size (Frobenius) instead.
         stable: Insist on eigenvalues with negative real part.
+        margin: Insist on real parts of at most -margin.
         seed: Seed of a random perturbation.
         out: Save the result to this file (.safetensors).
         plot: Save the pseudospectra with old and new eigenvalues to this file (.png, .svg or .pdf).
@@ -194,10 +198,12 @@ def diagonalize(
     from wellposed._files import read_matrix
     from wellposed.linalg import gallery, ptd
 
-    A = read_matrix(Path(matrix)) if Path(matrix).suffix or Path(matrix).exists() else gallery.matrix(matrix)
+    named = matrix.partition(":")[0] in gallery.MATRICES or not (Path(matrix).suffix or Path(matrix).exists())
+    A = gallery.matrix(matrix) if named else read_matrix(Path(matrix))
     if out and out.suffix != ".safetensors":
         raise RecordError(f"the result is a safetensors file: name it {out.with_suffix('.safetensors')}, not {out}")
-    d = ptd(A, method=cast(Any, method), rel=rel, eps=eps, cond=cond, stable=stable, seed=seed)
+    knobs: dict[str, Any] = {"rel": rel, "eps": eps, "cond": cond, "gamma": gamma}
+    d = ptd(A, method=cast(Any, method), **knobs, stable=stable, margin=margin, seed=seed)
     print(d)
     if out:
         print(f"  saved           {d.save(out)}")
@@ -205,7 +211,8 @@ def diagonalize(
         from wellposed.linalg import pseudospectra
         from wellposed.report import save_pseudospectra
 
-        print(f"  plot            {save_pseudospectra(plot, pseudospectra(A, points=80), d.Lambda, d.norm_E)}")
+        grid, size = pseudospectra(A, points=60), cast(float, d.norm_E)
+        print(f"  plot            {save_pseudospectra(plot, grid.refined(size), d.Lambda, size)}")
 
 
 def _track(name: str) -> Callable[[Iterable], Iterable]:

@@ -9,7 +9,7 @@ from wellposed.experiments import NAMES, get, load_record, run
 from wellposed.report import verdicts
 
 RESULTS = Path(__file__).parents[2] / "results"
-OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation")
+OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
 
 
 @pytest.mark.parametrize("name", NAMES)

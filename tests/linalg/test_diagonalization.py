@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from wellposed import ptd
-from wellposed.errors import RecordError, ShapeError
+from wellposed.errors import ArgumentError, RecordError, ShapeError
 from wellposed.hippo import legs
 from wellposed.linalg import Diagonalization, gallery
 from wellposed.systems import DenseSystem, DiagonalSystem, linf_distance, s4, s4d
@@ -64,6 +65,63 @@ def test_a_file_that_lacks_parts(kept: dict[str, str], tmp_path: Path):
     save_file({"Lambda": torch.ones(2)}, path, {"format": "wellposed-diagonalization-1"} | kept)
     with pytest.raises(RecordError, match="lacks 'co"):
         Diagonalization.load(path)
+
+
+def parts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """What is in a file: tensors and notes."""
+    with safe_open(str(path), framework="pt") as file:
+        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
+
+
+NAN, LONE = torch.tensor(float("nan"), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
+DAMAGE: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "a tensor too many": ({"A": torch.ones(2)}, {}, "holds 'A', which is no part"),
+    "a note too many": ({}, {"author": "x"}, "holds 'author'"),
+    "not JSON": ({}, {"complex": "[Lambda"}, r"note 'complex' is '\[Lambda'"),
+    "another list": ({}, {"complex": '["Lambda"]'}, "note 'complex' is"),
+    "names it does not hold": ({}, {"complex": '["Lambda", "V", "W"]'}, "note 'complex' is"),
+    "not a list": ({}, {"complex": "3"}, "note 'complex' is '3'"),
+    "neither true nor false": ({}, {"converged": "1"}, "note 'converged' is '1'"),
+    "complex E that is not": ({}, {"complex": '["Lambda", "V", "V_inv", "E"]'}, "E has shape .*, not pairs"),
+    "single precision": ({"E": torch.zeros(6, 6)}, {}, r"E holds torch.float32, not torch.float64"),
+    "not pairs": ({"V": torch.zeros(6, 6, dtype=torch.float64)}, {}, r"V has shape \(6, 6\), not pairs"),
+    "another n": (
+        {"E": torch.zeros(5, 5, dtype=torch.float64)},
+        {},
+        "Lambda holds 6 eigenvalues of a matrix with n = 5",
+    ),
+    "too few modes": ({"E": torch.zeros(14, 14, dtype=torch.float64)}, {}, "Lambda holds 6 .* n = 14"),
+    "not square": ({"E": torch.zeros(5, 6, dtype=torch.float64)}, {}, r"E has shape \(5, 6\), not \(6, 6\)"),
+    "a vector": ({"E": torch.zeros(6, dtype=torch.float64)}, {}, r"E has shape \(6,\)"),
+    "V that does not fit": (
+        {"V": torch.zeros(6, 5, 2, dtype=torch.float64)},
+        {},
+        r"V has shape \(6, 5\), not \(6, 6\)",
+    ),
+    "a batch of numbers": ({"rel": torch.zeros(2, dtype=torch.float64)}, {}, r"rel has shape \(2,\), not \(\)"),
+    "NaN": ({"rel": NAN}, {}, "rel is not finite"),
+    "an infinite gap": ({"gap": LONE + torch.inf}, {}, "gap is not finite"),
+    "NaN inside": ({"V_inv": torch.full((6, 6, 2), torch.nan, dtype=torch.float64)}, {}, "V_inv is not finite"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_file_with_something_wrong(name: str, tmp_path: Path):
+    tensors, notes, message = DAMAGE[name]
+    path = ptd(legs(6)[0]).save(tmp_path / "d.safetensors")
+    whole = parts(path)
+    save_file(whole[0] | tensors, path, whole[1] | notes)
+    with pytest.raises(RecordError, match=rf"d\.safetensors is damaged, or from another version: .*{message}"):
+        Diagonalization.load(path)
+
+
+def test_places_where_nothing_can_be_written(tmp_path: Path):
+    d = ptd(legs(4)[0])
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "file" / "d.safetensors", tmp_path / "file" / "deep" / "d.safetensors"):
+        with pytest.raises(RecordError, match=rf"cannot write {path}: "):
+            d.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 12])
@@ -138,6 +196,16 @@ def test_transform_refuses_another_matrix():
     with pytest.raises(ShapeError, match=r"differ by \d\.\de.*form='dense'"):
         d.transform(s4(8))
     assert d.transform(s4(8, form="dense")).n == 8
+    with pytest.raises(ArgumentError, match=r"a system of wellposed\.systems, got 3"):
+        d.transform(3)
+
+
+def test_a_half_says_so():
+    half = ptd(legs(8)[0]).half()
+    assert (half.n, half.modes) == (8, 4)
+    assert "by rank-one, half: 4 modes stored" in str(half)
+    with pytest.raises(ShapeError, match=r"a half, with 4 of 8 modes: transform before taking half\(\)"):
+        half.transform(s4(8, form="dense"))
 
 
 @pytest.mark.parametrize(("knob", "bar"), [({"rel": 0.1}, 1e-3), ({"eps": 16.3}, 3e-4)])

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from wellposed import departure_from_normality, pseudospectra
+from wellposed import departure_from_normality, eigenvector_condition, pseudospectra
 from wellposed.errors import ArgumentError, NotFiniteError, ShapeError
-from wellposed.linalg import gallery
+from wellposed.linalg import Pseudospectra, gallery
 
 NAMES = ["jordan", "grcar", "legs", "companion", "kahan", "bull-head", "davies", "random-sparse", "well-conditioned"]
 
@@ -79,29 +81,130 @@ def test_of_a_normal_matrix_it_is_the_distance_to_the_spectrum(A: Any):
 def test_abscissa_of_a_jordan_block(eps: float):
     # The pseudospectrum of a Jordan block is a disc: its abscissa is where sigma_min(rI - J) = eps.
     A = gallery.matrix("jordan:10").numpy()
-    true = brentq(lambda r: sigma_min(A, r) - eps, 1e-3, 3.0, xtol=1e-12)
-    # An odd number of points puts a row on the real axis.
-    assert pseudospectra(A, points=61).abscissa(eps) == pytest.approx(true, rel=1e-6)
-    assert pseudospectra(A, points=61).abscissa(eps) < np.cos(np.pi / 11) + eps
+    true = brentq(lambda r: sigma_min(A, r) - eps, 1e-3, 3.0, xtol=1e-14)
+    assert pseudospectra(A, points=3).abscissa(eps) == pytest.approx(true, rel=1e-9)
+    assert pseudospectra(A, points=3).abscissa(eps) < np.cos(np.pi / 11) + eps
 
 
-@pytest.mark.parametrize("name", ["grcar", "bull-head"])
-def test_abscissa_between_bounds(name: str):
-    A = gallery.MATRICES[name](14).numpy()
-    found = pseudospectra(A, points=80)
-    sizes = (0.1, 0.3, 1.0)
-    values = [found.abscissa(eps) for eps in sizes]
-    assert values == sorted(values)
-    for eps, value in zip(sizes, values, strict=True):
-        range_end = np.linalg.eigvalsh((A + A.conj().T) / 2)[-1]
-        assert value <= range_end + eps
-        # Some perturbation of size eps has an eigenvalue as far right as a place of the grid inside.
-        inside = found.sigma.numpy() <= eps
-        assert value >= np.broadcast_to(found.x.numpy(), inside.shape)[inside].max()
+@pytest.mark.parametrize("eps", [1e-12, 1e-8, 1e-3, 0.1, 1.0, 100.0])
+def test_abscissa_of_the_smallest_jordan_block(eps: float):
+    found = pseudospectra([[0.0, 1.0], [0.0, 0.0]], points=2).abscissa(eps)
+    assert found == pytest.approx(np.sqrt(eps * (1 + eps)), rel=1e-9)
 
 
-def test_abscissa_where_the_grid_is_too_coarse():
-    assert np.isnan(pseudospectra(np.eye(2), points=3, box=(3.0, 4.0, 3.0, 4.0)).abscissa(0.1))
+@pytest.mark.parametrize("eps", [0, 1e-14, 1e-3, 1.0, 1e9, 1e300])
+def test_abscissa_of_a_normal_matrix(eps: float):
+    # The discs of radius eps around the eigenvalues; most of these eps leave no place of the grid inside, or all.
+    A = np.diag([1.0, -1.0, 3.0 + 2.0j])
+    assert pseudospectra(A, points=40).abscissa(eps) == pytest.approx(3 + eps, rel=1e-14)
+    assert pseudospectra(np.eye(2), points=3, box=(3.0, 4.0, 3.0, 4.0)).abscissa(0.1) == pytest.approx(1.1)
+
+
+def outermost(A: Any, eps: float, y: Any) -> float:
+    """The abscissa over the lines ``Im z = y``, walking in from the right: sigma_min, 1-Lipschitz, says how far."""
+    x = np.full(len(y), size(A) + eps)
+    excess = np.full(len(y), np.inf)
+    for _ in range(150):
+        z = (x + 1j * y)[:, None, None]
+        excess = np.linalg.svd(A - z * np.eye(len(A)), compute_uv=False)[:, -1] - eps
+        x -= np.maximum(excess, 0)
+    return float(x[excess <= 0.01 * eps].max())
+
+
+@pytest.mark.parametrize("rel", [0.1, 0.01])
+@pytest.mark.parametrize("name", ["bull-head:24", "grcar:14", "davies:10", "legs:9", "fout:8", "convection:10"])
+def test_abscissa_against_many_lines(name: str, rel: float):
+    A = gallery.matrix(name).numpy()
+    eps = rel * size(A)
+    found = pseudospectra(A, points=3).abscissa(eps)
+    assert found > np.linalg.eigvals(A).real.max()
+    lines = np.linspace(-size(A) - eps, size(A) + eps, 201)
+    # Between two lines it can be farther right, by no more than their distance; 1 % of eps is how outermost stops.
+    seen = outermost(A, eps, lines)
+    assert seen - 0.02 * eps <= found <= seen + (lines[1] - lines[0])
+    assert found <= np.linalg.eigvalsh((A + A.conj().T) / 2)[-1] + eps
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 8), st.sampled_from([1e-6, 1e-3, 0.1, 1.0]))
+def test_no_perturbation_goes_beyond_the_abscissa(seed: int, n: int, eps: float):
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.standard_normal((n, n))) + 1j * np.diag(rng.standard_normal(n))
+    found = pseudospectra(A, points=2).abscissa(eps)
+    assert found >= A.diagonal().real.max() + eps * (1 - 1e-9)
+    for _ in range(30):
+        u, v = (w / np.linalg.norm(w) for w in rng.standard_normal((2, n, 2)) @ [1, 1j])
+        assert np.linalg.eigvals(A + eps * np.outer(u, v)).real.max() <= found + 1e-7
+
+
+@pytest.mark.parametrize("eps", [-1.0, np.nan, np.inf])
+def test_abscissa_refuses(eps: float):
+    with pytest.raises(ArgumentError, match=f"eps must be finite and not negative, got {eps:g}"):
+        pseudospectra(np.eye(2), points=2).abscissa(eps)
+
+
+def curve_error(found: Pseudospectra, A: Any, level: float) -> float:
+    """How far sigma_min is from the level where the rows of the grid say it is crossed."""
+    log = np.log(found.sigma.numpy() / level)
+    row, k = np.nonzero(log[:, 1:] * log[:, :-1] < 0)
+    share = log[row, k] / (log[row, k] - log[row, k + 1])
+    x, y = found.x.numpy(), found.y.numpy()
+    places = x[k] + share * (x[k + 1] - x[k]) + 1j * y[row]
+    return max(abs(sigma_min(A, z) / level - 1) for z in places)
+
+
+@pytest.mark.parametrize(("name", "rel"), [("grcar:24", 1e-3), ("legs:40", 0.1), ("bull-head:24", 0.03)])
+def test_refined_near_a_level_curve(name: str, rel: float):
+    A = gallery.matrix(name).numpy()
+    level = rel * size(A)
+    coarse, fine = (pseudospectra(A, points=points) for points in (41, 161))
+    refined = coarse.refined(level).refined(level)
+    assert refined.sigma.shape == fine.sigma.shape
+    assert refined.x.numpy() == pytest.approx(fine.x.numpy())
+    # As good as the full grid where it matters, at a third of its places.
+    assert curve_error(refined, A, level) <= 1.001 * curve_error(fine, A, level) < 0.3 * curve_error(coarse, A, level)
+    assert int(refined.computed.sum()) < fine.sigma.numel() / 3
+    computed = refined.computed.numpy()
+    assert refined.sigma.numpy()[computed] == pytest.approx(fine.sigma.numpy()[computed], rel=1e-4)
+    assert refined.abscissa(level) == coarse.abscissa(level)
+
+
+def test_refinement_sees_what_the_grid_missed():
+    A = np.diag([0.0, 1.0 + 1.0j])
+    coarse = pseudospectra(A, points=8)
+    assert float(coarse.sigma.min()) > 1e-2
+    refined = coarse.refined(1e-3)
+    for _ in range(5):
+        refined = refined.refined(1e-3)
+    assert float(refined.sigma.min()) <= 2e-3
+    assert int(refined.computed.sum()) < 0.1 * refined.sigma.numel()
+
+
+def test_refined_with_no_curve_in_sight():
+    found = pseudospectra(np.eye(2), points=3, box=(3.0, 4.0, 3.0, 4.0)).refined(1e-3)
+    assert int(found.computed.sum()) == 9
+    assert pseudospectra(np.eye(2), points=1).refined(1.0).sigma.shape == (1, 1)
+
+
+@pytest.mark.parametrize("unit", [2.0**-960, 2.0**-550, 2.0**-50, 2.0**550, 2.0**1000])
+@pytest.mark.parametrize("n", [8, 40])
+def test_the_unit_of_A_does_not_matter(n: int, unit: float):
+    A = gallery.matrix(f"legs:{n}")
+    here, there = pseudospectra(A, points=7), pseudospectra(unit * A, points=7)
+    for name in ("x", "y", "sigma"):
+        assert (getattr(there, name) / unit).numpy() == pytest.approx(getattr(here, name).numpy(), rel=1e-9)
+    assert there.abscissa(unit) / unit == pytest.approx(here.abscissa(1.0), rel=1e-9)
+    again = there.refined(unit * 10.0).sigma / unit
+    assert again.numpy() == pytest.approx(here.refined(10.0).sigma.numpy(), rel=1e-6)
+    assert departure_from_normality(unit * A) / unit == pytest.approx(departure_from_normality(A), rel=1e-9)
+    assert eigenvector_condition(unit * gallery.matrix("legs:8")) == pytest.approx(
+        eigenvector_condition(gallery.matrix("legs:8")), rel=1e-9
+    )
+
+
+def test_results_beyond_the_largest_float():
+    with pytest.raises(NotFiniteError, match="divide A by"):
+        pseudospectra(np.full((3, 3), 1.7e308), points=2)
 
 
 @pytest.mark.parametrize("name", ["well-conditioned", "fout", "random-triangular", "bull-head", "davies"])
@@ -129,3 +232,12 @@ def test_errors():
         pseudospectra(np.eye(2), points=0)
     with pytest.raises(ArgumentError, match=r"left < right and bottom < top, got \(1\.0, 0\.0, 0\.0, 1\.0\)"):
         pseudospectra(np.eye(2), box=(1.0, 0.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    "box", [(0, 1), 5, "abcd", (0, 1, 0, np.inf), (0.0, np.nan, 0.0, 1.0), (0, 1j, 0, 1), [[0, 1, 0, 1]]]
+)
+def test_boxes_that_are_none(box: Any):
+    unchecked: Any = getattr(pseudospectra, "__wrapped__", pseudospectra)
+    with pytest.raises(ArgumentError, match=r"box must be \(left, right, bottom, top\) .*, got "):
+        unchecked(np.eye(2), box=box)

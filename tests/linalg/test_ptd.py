@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
 from wellposed import ptd
 from wellposed.errors import (
@@ -30,6 +31,9 @@ PAPER = {
 }
 # Sizes differ so that odd and even ones are met.
 SIZES = {name: (12, 15, 20)[k % 3] for k, name in enumerate(gallery.MATRICES)}
+
+
+TWO_BLOCKS = block_diag(np.eye(3, k=1), np.eye(3, k=1))
 
 
 def two_norm(M: Any) -> float:
@@ -249,17 +253,41 @@ def test_stable(n: int, method: Any):
 
 
 def test_impossible_margins():
-    with pytest.raises(UnstableError, match=r"at most -1000, reached -\d\.\d+ with .* = 0\.1 .*take a smaller rel"):
+    # The trace says that no perturbation of this size does it.
+    why = r"mean of Re\(Lambda\) is -4\.5 for A and moves by at most \|\|E\|\| = 4\.081; .* larger rel"
+    with pytest.raises(UnstableError, match=r"at most -1000, reached -\d\.\d+ with .* = 0\.1 .*" + why):
         ptd(legs(8)[0], margin=1e3)
     # A Gaussian perturbation of 10 % of LegS is unstable by far.
     with pytest.raises(UnstableError, match=r"negative, reached \d+\.\d+ .*gaussian"):
         ptd(legs(32)[0], stable=True, method="gaussian")
-    with pytest.raises(UnstableError, match="reached 0 "):
+    with pytest.raises(UnstableError, match="is to be negative, but A is zero: shift it"):
         ptd(np.zeros((3, 3)), stable=True)
-    with pytest.raises(UnstableError, match=r"reached 2\.\d* "):
+    with pytest.raises(UnstableError, match=r"reached 2\.?\d* "):
         ptd([[2.0]], stable=True)
     # A margin that is met needs no perturbation where none is needed.
     assert ptd(-np.eye(3), margin=1.0).method == "none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ({"eps": 0.1}, r"take a larger eps \(A itself has -1\) or a smaller margin$"),
+        ({"gamma": 10.0}, r"take a smaller gamma \(A itself has -1\) or a smaller margin$"),
+        ({"rel": 0.01, "method": "rank-one"}, r"take a larger rel .* or a smaller margin, or method='optimized'$"),
+    ],
+)
+def test_advice_about_a_margin_that_A_has_not(arguments: dict[str, Any], advice: str):
+    with pytest.raises(UnstableError, match=r"at most -3\.5, reached .*: " + advice):
+        ptd(legs(8)[0], margin=3.5, **arguments)
+
+
+def test_advice_about_a_margin_that_A_has():
+    with pytest.raises(
+        UnstableError, match=r"gaussian\): take a smaller eps or a smaller margin, or method='optimized'$"
+    ):
+        ptd(legs(16)[0], margin=0.9, method="gaussian", eps=20.0)
+    with pytest.raises(UnstableError, match=r"gaussian\): take a smaller rel, or method='optimized'$"):
+        ptd(legs(16)[0], stable=True, method="gaussian")
 
 
 @pytest.mark.parametrize(("name", "left"), [("jordan:8", 0), ("legs:16", 0), ("legs:15", 1), ("transient:9", 1)])
@@ -270,8 +298,21 @@ def test_avoid_real_eigenvalues(name: str, left: int):
 
 
 def test_real_eigenvalues_that_cannot_be_avoided():
-    with pytest.raises(ConvergenceError, match="2 real eigenvalues remain: try another rel"):
-        ptd(np.diag([1.0, 2.0]), real_eigenvalues="avoid", rel=1e-3)
+    A = np.diag([1.0, 2.0])
+    with pytest.raises(
+        ConvergenceError, match="2 real eigenvalues remain: try another rel, or real_eigenvalues='allow'"
+    ):
+        ptd(A, real_eigenvalues="avoid", rel=1e-3)
+    with pytest.raises(ConvergenceError, match="2 real eigenvalues remain: try another eps or seed, or"):
+        ptd(A, real_eigenvalues="avoid", eps=1e-3, method="gaussian")
+
+
+@pytest.mark.parametrize(("name", "field"), [("bull-head:6", "auto"), ("legs:6", "complex")])
+def test_complex_matrices_have_no_pairs_to_ask_for(name: str, field: Any):
+    with pytest.raises(
+        ArgumentError, match="real_eigenvalues='avoid' makes conjugate pairs, and a complex matrix has none"
+    ):
+        ptd(gallery.matrix(name), real_eigenvalues="avoid", field=field)
 
 
 @pytest.mark.parametrize("method", ["auto", "rank-one", "optimized", "gaussian"])
@@ -292,8 +333,84 @@ def test_cond_that_A_has_already():
 def test_unreachable_cond():
     with pytest.raises(ConvergenceError, match=r"cond = 1\.001 is not reached .* the best found is 1\.\d+; ask"):
         ptd(legs(8)[0], cond=1.001)
-    with pytest.raises(IllConditionedError, match=r"kappa\(V\) = 9\.\d+e\+19"):
+    with pytest.raises(IllConditionedError, match=r"kappa\(V\) = 9\.\d+e\+19, .*: take a smaller cond$"):
         ptd(np.eye(6, k=1), cond=1e20)
+    with pytest.raises(ConvergenceError, match=r"cond = 1 .* the best found is 1\.000\d{3,}; .* method='optimized'"):
+        ptd(np.eye(6, k=1), cond=1)
+    with pytest.raises(ConvergenceError, match=r"none had the spectrum asked for; relax stable, margin .*'optimized'$"):
+        ptd(legs(8)[0], cond=10.0, margin=1e3, method="rank-one")
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_a_normal_matrix_has_a_condition_number_of_1(name: str):
+    assert ptd(NORMAL[name], cond=1).method == "none"  # and rounding does not deny it
+
+
+def test_the_search_for_a_condition_number_refines_at_the_end_only(monkeypatch: pytest.MonkeyPatch):
+    from wellposed.linalg import _search
+
+    calls = []
+
+    def counted(problem: Any, start: Any, *, rough: bool = False) -> Any:
+        calls.append(rough)
+        return refine(problem, start, rough=rough)
+
+    refine = _search.refine
+    monkeypatch.setattr(_search, "refine", counted)
+    d = ptd(np.eye(6, k=1), cond=3.0, stable=True, method="optimized")
+    assert d.condition <= 3.0
+    assert d.rel < 0.75
+    assert calls.count(True) > 15
+    assert calls.count(False) <= 12
+
+
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**900])
+@pytest.mark.parametrize(
+    "arguments", [{"rel": 0.1, "stable": True}, {"cond": 20.0}, {"rel": 0.1, "method": "gaussian"}]
+)
+def test_the_unit_of_A_does_not_matter(unit: float, arguments: dict[str, Any]):
+    """Squares of such entries overflow or vanish; a power of two rounds nothing."""
+    A = legs(8)[0].numpy()
+    here, there = ptd(A, **arguments), ptd(unit * A, **arguments)
+    assert there.condition == pytest.approx(here.condition, rel=1e-9)
+    assert there.rel == pytest.approx(here.rel, rel=1e-12)
+    assert there.residual < 1e-13
+    np.testing.assert_allclose(there.Lambda.numpy() / unit, here.Lambda.numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-306, 1e306, 1e307])
+def test_the_ends_of_the_floats(unit: float):
+    A = legs(8)[0].numpy()
+    d = ptd(unit * A)
+    assert d.condition == pytest.approx(ptd(A).condition, rel=1e-6)
+    assert d.rel == pytest.approx(0.1, rel=1e-9)
+    assert max(d.residual, abs(d.backward_error - 0.1)) < 1e-11
+
+
+@pytest.mark.parametrize("A", [np.full((2, 2), 1.7e308), np.triu(np.full((3, 3), 1.7e308)), 1e307 * np.ones((30, 30))])
+def test_results_beyond_the_largest_float(A: Any):
+    for M in (A, A + 0j, -1j * A):
+        with pytest.raises(NotFiniteError, match=r"beyond the largest float, 1\.8e308: divide A"):
+            ptd(M)
+
+
+def test_results_below_the_smallest_float():
+    for A in (legs(8)[0], legs(8)[0] * 1j):
+        with pytest.raises(ArgumentError, match=r"vanish below the smallest float, .*: multiply A"):
+            ptd(A * 5e-324)
+    d = ptd(np.diag([5e-324, 1e-322j]))  # nothing is lost here
+    assert set(d.Lambda.tolist()) == {5e-324, 1e-322j}
+
+
+def test_a_penalty_beyond_floats_is_no_warning():
+    with pytest.raises(UnstableError, match=r"optimized\): take a smaller gamma"):
+        ptd(np.eye(6, k=1), gamma=1e10, stable=True)
+
+
+def test_gamma_at_any_unit():
+    A, unit = legs(8)[0].numpy(), 2.0**600
+    here, there = ptd(A, gamma=10.0), ptd(unit * A, gamma=10.0 / unit)
+    assert there.condition == pytest.approx(here.condition, rel=1e-3)  # an optimiser decides when to stop
 
 
 def test_gaussian_is_seeded():
@@ -361,17 +478,47 @@ def test_gamma_finds_a_minimum(power: Any, norm: Any):
         (np.eye(2), {"eps": -1.5}, ArgumentError, r"eps must be a positive number, got -1\.5"),
         (np.eye(2), {"rel": np.nan}, ArgumentError, "rel must be a positive number, got nan"),
         (np.eye(2), {"gamma": np.inf}, ArgumentError, "gamma must be a positive number, got inf"),
+        (np.zeros((3, 3)), {"stable": True}, UnstableError, "A is zero: shift it"),
         (np.eye(2), {"cond": 0.5}, ArgumentError, r"cond = 0\.5: no matrix"),
         (np.eye(2), {"gamma": 2.0, "method": "rank-one"}, ArgumentError, r"gamma = 2 .* not 'rank-one'"),
         (np.eye(2), {"margin": -0.5}, ArgumentError, r"margin must be a positive number, got -0\.5; .*stable=True"),
         (np.eye(2), {"margin": np.nan}, ArgumentError, "margin must be a positive number, got nan"),
         (np.eye(2), {"seed": -1}, ArgumentError, "seed must not be negative, got -1"),
-        (np.eye(3, k=1), {"rel": 1e-200}, IllConditionedError, r"\|\|E\|\| = 1e-200 .*take a larger rel"),
+        (np.eye(3, k=1), {"rel": 1e-200}, IllConditionedError, r"\|\|E\|\| = 1e-200 .*take a larger rel$"),
+        (np.eye(3, k=1), {"eps": 1e-200}, IllConditionedError, "take a larger eps$"),
+        (np.eye(6, k=1), {"gamma": 1e200}, IllConditionedError, "take a smaller gamma$"),
+        (TWO_BLOCKS, {"eps": 0.1, "method": "rank-one"}, IllConditionedError, "take a larger eps, or method='auto'$"),
+        (np.eye(3, k=1), {"rel": 1e150}, ArgumentError, r"rel = 1e\+150 is out of proportion to \|\|A\|\| = 1"),
+        (np.eye(3, k=1) * 1e-200, {"eps": 1.0}, ArgumentError, r"eps = 1 is out of proportion to \|\|A\|\| = 1e-200"),
+        (np.eye(3, k=1) * 1e200, {"gamma": 1e200}, ArgumentError, r"gamma = 1e\+200 is out of proportion"),
+        (np.eye(3, k=1), {"power": 2}, ArgumentError, "power = 2 shapes the penalty of gamma .* no effect with rel"),
+        (np.eye(3, k=1), {"norm": "spectral", "cond": 3.0}, ArgumentError, "norm = 'spectral' .* no effect with cond"),
+        ([np.eye(2), 2 * np.eye(2)], {"stable": True}, UnstableError, r"^A\[0\]: max Re"),
+        (np.stack([[-np.eye(2)], [np.eye(2)]]), {"stable": True}, UnstableError, r"^A\[1, 0\]: max Re"),
+        (csr_array(np.eye(3)), {}, ArgumentError, r"sparse matrix \(csr_array\): pass A\.toarray\(\)"),
+        (torch.eye(3).to_sparse(), {}, ArgumentError, r"sparse tensor \(torch.sparse_coo\): pass A\.to_dense\(\)"),
+        (torch.eye(3, device="meta"), {}, ArgumentError, "device 'meta'"),
+        (np.ma.masked_less(np.eye(3), 0.5), {}, ArgumentError, r"6 masked entries, .* A\.filled"),
     ],
 )
 def test_errors(A: Any, arguments: dict[str, Any], error: type[Exception], match: str):
     with pytest.raises(error, match=match):
         ptd(A, **arguments)
+
+
+def test_quantized_tensors():
+    with pytest.warns(UserWarning, match="deprecated"):
+        A = torch.quantize_per_tensor(torch.eye(3), 0.1, 0, torch.qint8)
+    with pytest.raises(ArgumentError, match=r"quantized \(torch.qint8\): pass A\.dequantize\(\)"):
+        ptd(A)
+
+
+def test_views():
+    A = legs(6)[0] * (1 + 2j)
+    for view in (A.conj(), A.conj().imag, A.mH):
+        assert torch.equal(ptd(view).E, ptd(view.clone().resolve_conj().resolve_neg()).E)
+    masked = np.ma.array(legs(6)[0].numpy())  # nothing is masked
+    assert torch.equal(ptd(masked).E, ptd(legs(6)[0]).E)
 
 
 # Everywhere in wellposed annotations are checked in tests; a user without that check gets these.
@@ -384,12 +531,34 @@ def test_errors(A: Any, arguments: dict[str, Any], error: type[Exception], match
         ({"real_eigenvalues": "avoided"}, "did you mean 'avoid'"),
         ({"field": "reals"}, "known: auto, complex"),
         ({"power": 3}, "power must be 1 or 2, got 3"),
+        ({"power": True}, "power must be 1 or 2, got True"),
+        ({"rel": [0.1]}, r"rel must be a number, got \[0\.1\]"),
+        ({"rel": 0.1j}, r"rel must be a number, got 0\.1j"),
+        ({"rel": "0.1"}, r"rel must be a number, got '0\.1'"),
+        ({"eps": True}, "eps must be a number, got True"),
+        ({"cond": torch.tensor([0.1, 0.2])}, r"cond must be a number, got tensor\("),
+        ({"gamma": 10**400}, "gamma is beyond the largest float"),
+        ({"margin": True}, "margin must be a number, got True"),
+        ({"margin": "1"}, "margin must be a number, got '1'"),
+        ({"stable": "no"}, "stable must be True or False, got 'no'"),
+        ({"seed": "a"}, "seed must be a whole number, got 'a'"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"seed": 1.5}, r"seed must be a whole number, got 1\.5"),
+        ({"seed": True}, "seed must be a whole number, got True"),
     ],
 )
 def test_unknown_names(arguments: dict[str, Any], match: str):
     unchecked: Any = getattr(ptd, "__wrapped__", ptd)
     with pytest.raises((UnknownNameError, ArgumentError), match=match):
         unchecked(np.eye(2), **arguments)
+
+
+@pytest.mark.parametrize(
+    "rel", [torch.tensor(0.1), np.float32(0.1), np.array(0.1), torch.tensor(0.1, requires_grad=True)]
+)
+def test_a_number_may_come_from_any_library(rel: Any):
+    unchecked: Any = getattr(ptd, "__wrapped__", ptd)
+    assert unchecked(legs(6)[0], rel=rel, seed=np.int64(1), stable=np.bool_(True)).rel == pytest.approx(0.1, rel=1e-7)
 
 
 @st.composite

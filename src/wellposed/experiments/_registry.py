@@ -25,6 +25,7 @@ NAMES = (
     "gamma-tables",
     "condition-vs-size",
     "pareto",
+    "default-perturbation",
 )
 """The experiments, in the order of the paper."""
 

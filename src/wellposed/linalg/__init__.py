@@ -2,12 +2,8 @@
 
 from wellposed.linalg import gallery
 from wellposed.linalg._diagonalization import Diagonalization
-from wellposed.linalg._pseudospectra import (
-    Pseudospectra,
-    departure_from_normality,
-    eigenvector_condition,
-    pseudospectra,
-)
+from wellposed.linalg._normality import departure_from_normality, eigenvector_condition
+from wellposed.linalg._pseudospectra import Pseudospectra, pseudospectra
 from wellposed.linalg._ptd import ptd
 from wellposed.linalg._skew import eig_shifted_skew
 

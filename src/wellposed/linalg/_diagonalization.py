@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,11 @@ import torch
 from jaxtyping import Complex128, Shaped
 from torch import Tensor
 
-from wellposed.errors import RecordError, ShapeError
+from wellposed.errors import ArgumentError, ShapeError
+from wellposed.linalg._saved import pack, unpack
 
 Number = float | Tensor
 """A float; for a batch of matrices a tensor of the batch's shape."""
-
-_FORMAT = "wellposed-diagonalization-1"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,7 +31,9 @@ class Diagonalization:
     V_inv: Complex128[Tensor, "*batch modes n"]
     E: Shaped[Tensor, "*batch n n"]
     condition: Number
-    """Infimum of ``kappa(V D)`` over diagonal D, to 1 %: the condition number of the eigenvector problem."""
+    """Infimum of ``kappa(V D)`` over diagonal D, to 1 %: the condition number of the eigenvector problem.
+
+    ``V`` as returned has it, unless ``columns="unit"`` gave its columns length 1."""
     condition_lower: Number
     """A certified lower bound of that infimum."""
     rel: Number
@@ -55,6 +55,11 @@ class Diagonalization:
         return self.E.shape[-1]
 
     @property
+    def modes(self) -> int:
+        """Number of eigenvalues stored: n, or fewer in a ``half``."""
+        return self.Lambda.shape[-1]
+
+    @property
     def batch_shape(self) -> torch.Size:
         """Shape of the batch of matrices; empty for one matrix."""
         return self.Lambda.shape[:-1]
@@ -70,6 +75,10 @@ class Diagonalization:
 
         ``system`` must have ``A`` as its state matrix: in other coordinates these eigenvectors mean nothing.
         """
+        if not hasattr(system, "in_eigenvectors"):
+            raise ArgumentError(f"transform takes a system of wellposed.systems, got {system!r}")
+        if self.modes < self.n:
+            raise ShapeError(f"this is a half, with {self.modes} of {self.n} modes: transform before taking half()")
         A = system.to_dense().A
         if A.shape[-1] != self.n:
             raise ShapeError(f"this diagonalisation has n = {self.n}, the system {A.shape[-1]} states")
@@ -97,43 +106,14 @@ class Diagonalization:
 
     def save(self, path: str | Path) -> Path:
         """Write a safetensors file, complex numbers as pairs of real ones; no pickle is involved."""
-        from safetensors.torch import save
-
         from wellposed._files import write_whole
 
-        tensors = {name: getattr(self, name) for name in ("Lambda", "V", "V_inv", "E")}
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        tensors |= {name: torch.as_tensor(value, dtype=torch.float64) for name, value in numbers.items()}
-        pairs = [name for name, t in tensors.items() if t.is_complex()]
-        tensors |= {name: torch.view_as_real(tensors[name].resolve_conj()) for name in pairs}
-        flat = {name: t.contiguous().cpu() for name, t in tensors.items()}
-        note = {"format": _FORMAT, "method": self.method, "converged": json.dumps(self.converged)}
-        return write_whole(Path(path), save(flat, note | {"complex": json.dumps(pairs)}))
+        return write_whole(Path(path), pack({f.name: getattr(self, f.name) for f in dataclasses.fields(self)}))
 
     @classmethod
     def load(cls, path: str | Path) -> Diagonalization:
-        """Read what ``save`` wrote."""
-        from safetensors import SafetensorError, safe_open
-
-        path = Path(path)
-        if not path.is_file():
-            raise RecordError(f"there is no file {path}")
-        try:
-            with safe_open(str(path), framework="pt") as file:
-                note = file.metadata() or {}
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise RecordError(f"{path} is not a safetensors file, or is damaged: {error}") from None
-        if note.get("format") != _FORMAT:
-            raise RecordError(f"{path} holds {note.get('format', 'something else')!r}, not {_FORMAT!r}")
-        try:
-            for key in json.loads(note["complex"]):
-                tensors[key] = torch.view_as_complex(tensors[key])
-            numbers = {k: tensors.pop(k) for k in NUMBERS}
-            numbers = {k: t if t.ndim else t.item() for k, t in numbers.items()}
-            return cls(**tensors, **numbers, method=note["method"], converged=json.loads(note["converged"]))
-        except KeyError as error:
-            raise RecordError(f"{path} lacks {error}: it is damaged, or from another version") from None
+        """Read what ``save`` wrote, and refuse what it would not have written."""
+        return cls(**unpack(Path(path)))
 
     def __str__(self) -> str:
         def show(value: Number, form: str = ".3g") -> str:
@@ -142,15 +122,13 @@ class Diagonalization:
             return f"{value:{form}}"
 
         what = f"{self.n} x {self.n} matrix" + (f", batch {tuple(self.batch_shape)}" if self.batch_shape else "")
+        part = f", half: {self.modes} modes stored" if self.modes < self.n else ""
         kind = "complex" if self.E.is_complex() else "real"
         rows = [
-            f"Diagonalization of a {what} by {self.method}" + ("" if self.converged else " (did not converge)"),
+            f"Diagonalization of a {what} by {self.method}{part}" + ("" if self.converged else " (did not converge)"),
             f"  perturbation    ||E|| = {show(self.norm_E)}, {show(self.rel)} of ||A||, {kind}",
             f"  eigenvectors    kappa(V) = {show(self.condition, '.4g')}, at best {show(self.condition_lower, '.4g')}",
             f"  eigenvalues     max Re = {show(self.abscissa)}, smallest gap {show(self.gap)}",
             f"  check           residual {show(self.residual, '.1e')}, backward error {show(self.backward_error)}",
         ]
         return "\n".join(rows)
-
-
-NUMBERS = ("condition", "condition_lower", "rel", "residual", "backward_error", "abscissa", "gap")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wellposed._checks import finite
-from wellposed.errors import ArgumentError, ShapeError
+from wellposed.errors import ArgumentError, NotFiniteError, ShapeError
 
 # Real or complex; numpy's own stubs deny .real and .imag to an array whose kind is not known.
 if TYPE_CHECKING:
@@ -20,17 +20,41 @@ else:
 
 def as_matrices(A: Any, name: str = "A") -> tuple[Array, torch.device]:
     """A finite array of shape ``(*batch, n, n)``, and the device it came from."""
-    tensor = A.detach() if isinstance(A, Tensor) else torch.from_numpy(_numbers(A, name))
+    tensor = _dense(A, name) if isinstance(A, Tensor) else torch.from_numpy(_numbers(A, name))
     if tensor.ndim < 2 or tensor.shape[-1] != tensor.shape[-2]:
         raise ShapeError(f"{name} must be square, got shape {tuple(tensor.shape)}")
     if tensor.numel() == 0:
         raise ShapeError(f"{name} is empty: its shape is {tuple(tensor.shape)}")
     device = tensor.device
-    tensor = finite(tensor, name).to("cpu", torch.complex128 if tensor.is_complex() else torch.float64)
-    return tensor.resolve_conj().numpy(), device
+    tensor = finite(tensor.to("cpu", torch.complex128 if tensor.is_complex() else torch.float64), name)
+    return tensor.resolve_conj().resolve_neg().numpy(), device
+
+
+def as_matrix(A: Any) -> Array:
+    """A finite array of shape ``(n, n)``: one matrix."""
+    arrays, _ = as_matrices(A)
+    if arrays.ndim > 2:
+        raise ShapeError(f"one matrix at a time, got a batch {arrays.shape[:-2]}")
+    return arrays
+
+
+def _dense(A: Tensor, name: str) -> Tensor:
+    """A tensor whose entries can be read as they are."""
+    if A.is_meta:
+        raise ArgumentError(f"{name} is on the device 'meta': it has a shape and no entries")
+    if A.is_quantized:
+        raise ArgumentError(f"{name} is quantized ({A.dtype}): pass {name}.dequantize()")
+    if A.layout != torch.strided:
+        raise ArgumentError(f"{name} is a sparse tensor ({A.layout}): pass {name}.to_dense()")
+    return A.detach()
 
 
 def _numbers(A: Any, name: str) -> Array:
+    if hasattr(A, "toarray"):
+        raise ArgumentError(f"{name} is a sparse matrix ({type(A).__name__}): pass {name}.toarray()")
+    if np.ma.is_masked(A):
+        count = np.ma.count_masked(A)
+        raise ArgumentError(f"{name} has {count} masked entries, which have no value: fill them, {name}.filled(0.0)")
     try:
         array = np.array(A)
     except ValueError as error:  # rows of different lengths
@@ -38,6 +62,37 @@ def _numbers(A: Any, name: str) -> Array:
     if array.dtype.kind not in "biufc":
         raise ArgumentError(f"{name} must hold numbers, got {array.dtype}")
     return array.astype(complex if array.dtype.kind == "c" else float)
+
+
+def unit_of(*arrays: Array | float) -> float:
+    """The power of two below the largest entry, 1 if all are zero: dividing by it rounds nothing.
+
+    The entries of what is left are at most 2, so that neither squares nor norms overflow or vanish.
+    """
+    top = max(float(np.abs([np.real(a), np.imag(a)]).max()) for a in arrays)
+    return float(np.ldexp(1.0, int(np.frexp(top)[1]) - 1)) if top > 0 else 1.0
+
+
+def divided(A: Array, unit: float) -> Array:
+    """``A / unit``, for a unit from ``unit_of``."""
+    return (_parts(A) / unit).view(A.dtype)
+
+
+def scaled(unit: float, *arrays: Array) -> list[Array]:
+    """``unit`` times every array: the way back from ``divided``, refused where floats cannot hold the result."""
+    with np.errstate(over="ignore"):
+        found = [(unit * _parts(array)).view(array.dtype) for array in arrays]
+    if not all(np.isfinite(array).all() for array in found):
+        raise NotFiniteError("the results are beyond the largest float, 1.8e308: divide A by 2**40 first")
+    for new, old in zip(found, arrays, strict=True):
+        if np.abs(divided(new, unit) - old).max() > 1e-12 * np.abs(old).max():
+            raise ArgumentError("the results vanish below the smallest float, 2.2e-308: multiply A by 2**80 first")
+    return found
+
+
+def _parts(A: Array) -> Array:
+    """Real and imaginary parts side by side: numpy's complex quotients overflow where these do not."""
+    return np.ascontiguousarray(A).view(float)
 
 
 def norm2(M: Array) -> float:

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from wellposed.linalg._condition import schatten
 from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._matrix import Array, norm2
 
 # Schatten exponents, the second close enough to the spectral norm for the digits asked for, and when to stop
 _STAGES = ((32.0, 1e-7), (256.0, 1e-10))
+_ROUGH = ((32.0, 1e-4),)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Problem:
         return np.isrealobj(self.A)
 
 
-def refine(problem: Problem, start: Eigen, *, max_iterations: int = 500) -> tuple[Eigen, bool]:
-    """The minimiser reached from ``start``, and whether the iteration converged."""
+def refine(problem: Problem, start: Eigen, *, rough: bool = False) -> tuple[Eigen, bool]:
+    """The minimiser reached from ``start``, and whether the iteration converged; to a few percent if ``rough``."""
     from scipy.optimize import minimize
 
     n = len(problem.A)
@@ -51,10 +53,10 @@ def refine(problem: Problem, start: Eigen, *, max_iterations: int = 500) -> tupl
     scale = max(norm2(start.E), 1e-300)
     x[:-n] /= scale
     converged = False
-    for p, ftol in _STAGES:
+    for p, ftol in _ROUGH if rough else _STAGES:
         objective = _objective(problem, p, scale)
         found: Any = minimize(
-            objective, x, jac=True, method="L-BFGS-B", options={"maxiter": max_iterations, "maxcor": 30, "ftol": ftol}
+            objective, x, jac=True, method="L-BFGS-B", options={"maxiter": 500, "maxcor": 30, "ftol": ftol}
         )
         # At a kink of kappa the line search gives up with the gradient at rest but for rounding: a minimum too.
         x, converged = found.x, bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
@@ -98,10 +100,12 @@ def _objective(problem: Problem, p: float, scale: float) -> Callable[[Array], tu
             f = log_kappa
             g_X = factor * (g_E - np.real(np.vdot(g_E, X)) / size * size_gradient)
         else:
-            powered = np.exp(problem.power * log_kappa)
+            with np.errstate(over="ignore"):
+                powered = np.exp(problem.power * log_kappa)
             total = powered + problem.gamma * scale * size
-            f = float(np.log(total))
-            weight = problem.power * powered / total
+            inside = bool(np.isfinite(total))  # far from stable the penalty alone is beyond floats
+            f = float(np.log(total)) if inside else problem.power * log_kappa
+            weight = problem.power * powered / total if inside else problem.power
             g_X = scale * (weight * g_E + problem.gamma / total * size_gradient)
             g_d = weight * g_d
         if problem.unit_columns:
@@ -131,9 +135,9 @@ def _log_kappa(problem: Problem, E: Array, log_d: Array, p: float) -> tuple[floa
         raise np.linalg.LinAlgError
     d = np.ones_like(log_d) if problem.unit_columns else np.exp(log_d)
     U, s, Rh = np.linalg.svd(V * d)
-    a, b = (s / s[0]) ** p, (s[-1] / s) ** p
-    value = float(np.log(s[0] / s[-1]) + (np.log(a.sum()) + np.log(b.sum())) / p)
-    g_VD = (U * ((a / a.sum() - b / b.sum()) / s)) @ Rh
+    (a, above), (b, below) = schatten(s / s[0], p), schatten(s[-1] / s, p)
+    value = float(np.log(s[0] / s[-1]) + (above + below))
+    g_VD = (U * ((a - b) / s)) @ Rh
     g_V = g_VD * d
     g_d = np.real(np.sum(g_V.conj() * V, axis=0))
     g_V = g_V - V * np.sum(V.conj() * g_V, axis=0)

@@ -13,12 +13,12 @@ from jaxtyping import Complex128, Float64
 from torch import Tensor
 
 from wellposed import hippo
-from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, UnknownNameError
 
 __all__ = ["MATRICES", "matrix"]
 
 Real = Float64[Tensor, "n n"]
+_LARGEST = 20_000  # 3.2 GB in double precision
 
 
 def _diagonals(n: int, values: dict[int, float]) -> Real:
@@ -161,6 +161,10 @@ def matrix(name: str) -> Tensor:
     kind, _, size = name.partition(":")
     if kind not in MATRICES:
         raise UnknownNameError("matrix", kind, MATRICES)
-    if not size.isdigit():
+    if not size:
         raise ArgumentError(f"{name!r} lacks its size: write {kind}:32 for a 32 x 32 matrix")
-    return MATRICES[kind](positive_int(int(size), "n"))
+    if not (size.isascii() and size.isdecimal() and int(size) > 0):
+        raise ArgumentError(f"the size in {name!r} must be a whole number of at least 1: write {kind}:32")
+    if int(size) > _LARGEST:
+        raise ArgumentError(f"{name!r} is too large: its n x n numbers would fill the memory; n is at most {_LARGEST}")
+    return MATRICES[kind](int(size))

@@ -243,6 +243,28 @@ def pareto(data: Data) -> Any:
     return figure
 
 
+def default_perturbation(data: Data) -> Any:
+    """What each size costs and gives, with the default marked."""
+    plt = pyplot()
+    figure, axes = plt.subplots(3, 1, figsize=(WIDTH, 8.0), sharex=True)
+    for n, s4d, color in zip((16, 32, 64, 128), data["S4D"], SHADES, strict=True):
+        rows = [row for row in data["rows"] if row["n"] == n]
+        rel = [row["rel"] for row in rows]
+        axes[0].loglog(rel, [row["condition"] for row in rows], "o-", color=color, ms=4, label=f"n = {n}")
+        stable = [(row["rel"], s4d / row["error"]) for row in rows if row["error"] is not None]
+        axes[1].loglog(*zip(*stable, strict=True), "o-", color=color, ms=4)
+        axes[2].semilogx(rel, [row["abscissa"] for row in rows], "o-", color=color, ms=4)
+    for ax in axes:
+        ax.axvline(0.1, color=THIRD, lw=5, alpha=0.35)
+    axes[0].set_title("κ(V): 3.5 at the default (bar), whatever n", loc="left")
+    axes[1].set_title("How many times closer to S4 than S4D is", loc="left")
+    axes[2].set_title("Largest real part: unstable from about 20 %", loc="left")
+    axes[2].axhline(0, color=S4D, lw=1)
+    axes[2].set(xlabel="‖E‖/‖A‖", ylim=(-1.1, 1.1), xticks=[1e-3, 1e-2, 0.1], xticklabels=["0.1 %", "1 %", "10 %"])
+    axes[0].legend(fontsize=9.5)
+    return figure
+
+
 def pseudospectrum(data: Data) -> Any:
     """Level curves of the resolvent with the perturbed eigenvalues on them."""
     plt = pyplot()
@@ -271,4 +293,5 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "gamma-tables": gamma_tables,
     "condition-vs-size": condition_vs_size,
     "pareto": pareto,
+    "default-perturbation": default_perturbation,
 }

@@ -29,13 +29,18 @@ def save_bode(path: Path, omega: Sequence[float], responses: Mapping[str, Sequen
 
 
 def save_pseudospectra(path: Path, grid: Any, perturbed: Any, norm: Any) -> Path:
-    """Level curves of ``sigma_min(zI - A)``, the eigenvalues of A and those of A + E, written to ``path``."""
+    """Level curves of ``sigma_min(zI - A)``, the eigenvalues of A and those of A + E, written to ``path``.
+
+    The curve of the level ``||E||``, which no eigenvalue of A + E can leave, is drawn strong.
+    """
     _check(path)
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
     figure, ax = plt.subplots(figsize=(1.5 * WIDTH, 1.2 * WIDTH))
     level = grid.sigma.clamp(min=1e-300).log10()
     lines = ax.contour(grid.x, grid.y, level, levels=10, cmap="viridis", linewidths=1)
     ax.clabel(lines, fmt="%.1f", fontsize=8)
+    if level.min() < math.log10(max(norm, 1e-300)) < level.max():
+        ax.contour(grid.x, grid.y, level, levels=[math.log10(norm)], colors=[S4], linewidths=1.6)
     ax.plot(grid.eigenvalues.real, grid.eigenvalues.imag, "+", color=S4D, label="eigenvalues of A, as eig finds them")
     ax.plot(perturbed.real, perturbed.imag, "o", color=S4, ms=4, label=f"of A + E, ‖E‖ = {norm:.3g}")
     ax.set(xlabel="real part", ylabel="imaginary part", title="log₁₀ σ_min(zI − A)")

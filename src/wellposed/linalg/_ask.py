@@ -1,0 +1,175 @@
+"""The wishes of one call of ``ptd``: checked once, then asked of every candidate."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellposed._checks import number
+from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.linalg._eigen import Eigen
+
+METHODS = ("auto", "rank-one", "optimized", "gaussian")
+_KNOBS = {"rel": 1, "eps": 1, "cond": -1, "gamma": -1}  # whether more of it makes a larger or a smaller perturbation
+_TINY = float(np.nextafter(0, 1))
+_OUT_OF_PROPORTION = 1e100  # times ||A||: squares of such an E are still floats
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The wishes of one call. Numbers in the unit of ``A`` are given in multiples of ``unit``."""
+
+    method: str
+    knob: str
+    """Which of the four sets the size of the perturbation ..."""
+    amount: float
+    """... and its value, as the caller gave it."""
+    power: int
+    norm: str
+    unit_columns: bool
+    margin: float | None
+    avoid_real: bool
+    complex_valued: bool
+    seed: int
+    eps: float | None = None
+    """``||E||``, where the knob says so."""
+    gamma: float | None = None
+    unit: float = 1.0
+
+    @property
+    def cond(self) -> float | None:
+        """The condition number to reach, where the knob says so."""
+        return self.amount if self.knob == "cond" else None
+
+    @property
+    def tries_everything(self) -> bool:
+        """Whether no other method could do better."""
+        return self.method in ("auto", "optimized")
+
+    def about(self, size: float, unit: float) -> Ask:
+        """The same wishes about a matrix ``A / unit`` of norm ``size``."""
+        eps = {"rel": size * self.amount, "eps": self.amount / unit}.get(self.knob)
+        gamma = self.amount * unit if self.knob == "gamma" else None
+        if (eps is not None and eps > _OUT_OF_PROPORTION * size > 0) or gamma in (0, np.inf):
+            raise ArgumentError(f"{self.knob} = {self.amount:g} is out of proportion to ||A|| = {size * unit:.3g}")
+        margin = None if self.margin is None else max(self.margin / unit, _TINY)
+        return dataclasses.replace(self, eps=eps, gamma=gamma, margin=margin, unit=unit)
+
+    def change(self, sign: int) -> str:
+        """What makes the perturbation larger (1) or smaller (-1), in words."""
+        return f"a {'larger' if sign == _KNOBS[self.knob] else 'smaller'} {self.knob}"
+
+    def pleases(self, result: Eigen) -> bool:
+        """Whether a candidate meets the wishes about its spectrum."""
+        stable = self.margin is None or result.abscissa <= -self.margin
+        return stable and (not self.avoid_real or result.real_eigenvalues <= len(result.lam) % 2)
+
+    def key(self, result: Eigen) -> tuple[bool, float]:
+        """Sort key: wishes first, then the condition number."""
+        return (not self.pleases(result), result.balanced)
+
+    def choose(self, candidates: Iterable[Eigen]) -> Eigen:
+        """The best candidate; among those within 5 % of it, the one with fewest real eigenvalues.
+
+        A real eigenvalue takes as much room in a layer as a whole conjugate pair.
+        """
+        found = sorted(candidates, key=self.key)
+        close = [
+            c for c in found if self.pleases(c) == self.pleases(found[0]) and c.balanced <= 1.05 * found[0].balanced
+        ]
+        return min(close, key=lambda c: c.real_eigenvalues)
+
+
+def checked(
+    knobs: dict[str, Any],
+    *,
+    method: str,
+    power: Any,
+    norm: str,
+    columns: str,
+    stable: Any,
+    margin: Any,
+    real_eigenvalues: str,
+    field: str,
+    seed: Any,
+    complex_valued: bool,
+) -> Ask:
+    """The wishes, after everything has been looked at; one that would have no effect is refused."""
+    for kind, name, known in (
+        ("method", method, METHODS),
+        ("norm", norm, ("fro", "spectral")),
+        ("columns", columns, ("optimal", "unit")),
+        ("real_eigenvalues", real_eigenvalues, ("allow", "avoid")),
+        ("field", field, ("auto", "complex")),
+    ):
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
+    knob, amount = _one(knobs)
+    if power not in (1, 2) or isinstance(power, bool):
+        raise ArgumentError(f"power must be 1 or 2, got {power!r}")
+    if knob == "gamma" and method not in ("auto", "optimized"):
+        raise ArgumentError(f"gamma = {amount:g} weighs a penalty: it goes with method='optimized', not {method!r}")
+    if knob != "gamma" and (power, norm) != (1, "fro"):
+        given = f"power = {power}" if power != 1 else f"norm = {norm!r}"
+        raise ArgumentError(
+            f"{given} shapes the penalty of gamma and has no effect with {knob}: drop it, or pass gamma"
+        )
+    if real_eigenvalues == "avoid" and complex_valued:
+        raise ArgumentError(
+            "real_eigenvalues='avoid' makes conjugate pairs, and a complex matrix has none: drop it"
+            + (", or field='complex'" if field == "complex" else "")
+        )
+    return Ask(
+        method=method,
+        knob=knob,
+        amount=amount,
+        power=power,
+        norm=norm,
+        unit_columns=columns == "unit",
+        margin=_margin(stable, margin),
+        avoid_real=real_eigenvalues == "avoid",
+        complex_valued=complex_valued,
+        seed=_seed(seed),
+    )
+
+
+def _one(knobs: dict[str, Any]) -> tuple[str, float]:
+    """The one knob that was given."""
+    given = {name: number(value, name) for name, value in knobs.items() if value is not None} or {"rel": 0.1}
+    if len(given) > 1:
+        text = ", ".join(f"{name} = {value:g}" for name, value in given.items())
+        raise ArgumentError(f"one knob sets the size of the perturbation, got {text}: drop all but one")
+    ((name, amount),) = given.items()
+    if not (np.isfinite(amount) and amount > 0):
+        raise ArgumentError(f"{name} must be a positive number, got {amount:g}")
+    if name == "cond" and amount < 1:
+        raise ArgumentError(f"cond = {amount:g}: no matrix has a condition number below 1")
+    return name, amount
+
+
+def _margin(stable: Any, margin: Any) -> float | None:
+    if not isinstance(stable, bool | np.bool_):
+        raise ArgumentError(f"stable must be True or False, got {stable!r}")
+    if margin is None:
+        return _TINY if stable else None
+    margin = number(margin, "margin")
+    if not (np.isfinite(margin) and margin > 0):
+        raise ArgumentError(f"margin must be a positive number, got {margin:g}; for max Re < 0 pass stable=True")
+    return margin
+
+
+def _seed(seed: Any) -> int:
+    try:
+        found = operator.index(seed)
+    except TypeError:
+        found = None
+    if found is None or isinstance(seed, bool):
+        raise ArgumentError(f"seed must be a whole number, got {seed!r}")
+    if found < 0:
+        raise ArgumentError(f"seed must not be negative, got {found}")
+    return found
