@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
-install_import_hook("wellposed", "beartype.beartype")
+if importlib.util.find_spec("beartype"):  # not on every machine the numerical tests are run on
+    install_import_hook("wellposed", "beartype.beartype")
 torch.set_num_threads(1)
 
 settings.register_profile(

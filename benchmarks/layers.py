@@ -1,0 +1,167 @@
+"""Time and peak memory of every layer and mode over the length, beside a materialised S4D, in one run.
+
+The baseline is what a first implementation does: all modes at all times in one complex tensor, then an FFT. On a CPU
+each case runs in a process of its own, so that the peak of resident memory is that of the case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wellposed.experiments._provenance import provenance
+from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4
+
+BATCH, CHANNELS, STATES = 4, 64, 64
+LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
+CASES = ("baseline", "s4d scan", "s4d conv", "s4ptd scan", "s4 scan", "s4 conv", "s5 scan", "s5 conv", "s5ptd scan")
+CASES += ("liquid-s4 scan",)
+LAYERS = {"s4d": S4D, "s4ptd": S4PTD, "s4": S4, "s5": S5, "s5ptd": S5PTD, "liquid-s4": LiquidS4}
+
+
+class Materialised(nn.Module):
+    """S4D with its Vandermonde matrix written out: channels x modes x length complex numbers."""
+
+    def __init__(self, channels: int, states: int) -> None:
+        super().__init__()
+        modes = states // 2
+        self.log_dt = nn.Parameter(torch.rand(channels) * (math.log(0.1) - math.log(0.001)) + math.log(0.001))
+        self.A_log_real = nn.Parameter(torch.full((channels, modes), math.log(0.5)))
+        self.A_imag = nn.Parameter(math.pi * torch.arange(modes).repeat(channels, 1))
+        self.C = nn.Parameter(torch.randn(channels, modes, 2))
+        self.D = nn.Parameter(torch.randn(channels))
+
+    def forward(self, u: Tensor) -> Tensor:
+        """Kernel, then convolution."""
+        length = u.shape[1]
+        A = torch.complex(-self.A_log_real.exp(), self.A_imag)
+        z = A * self.log_dt.exp()[:, None]
+        C = torch.view_as_complex(self.C) * (z.exp() - 1) / A
+        vandermonde = (z[..., None] * torch.arange(length, device=u.device)).exp()
+        kernel = 2 * torch.einsum("hn,hnl->hl", C, vandermonde).real
+        size = 2 * length
+        x = u.transpose(1, 2)
+        y = torch.fft.irfft(torch.fft.rfft(x, n=size) * torch.fft.rfft(kernel, n=size), n=size)[..., :length]
+        return y.transpose(1, 2) + self.D * u
+
+
+def build(case: str) -> nn.Module:
+    """A layer in one of its modes, or the baseline."""
+    torch.manual_seed(0)
+    if case == "baseline":
+        return Materialised(CHANNELS, STATES)
+    name, mode = case.split()
+    return LAYERS[name](CHANNELS, STATES, mode=mode)
+
+
+def measure(case: str, length: int, device: str, repeat: int) -> dict[str, Any]:
+    """Best seconds of a forward and of a forward with backward, and the peak of memory."""
+    layer, cuda = build(case).to(device), device == "cuda"
+    u = torch.randn(BATCH, length, CHANNELS, device=device, requires_grad=True)
+    forward, both = [], []
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    for _ in range(repeat + 1):  # the first warms up
+        start = _now(cuda)
+        y = layer(u)
+        middle = _now(cuda)
+        y.sum().backward()
+        end = _now(cuda)
+        forward.append(middle - start)
+        both.append(end - start)
+        layer.zero_grad()
+        u.grad = None
+        del y
+    peak = torch.cuda.max_memory_allocated() if cuda else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    row = {"case": case, "length": length, "forward": min(forward[1:]), "both": min(both[1:]), "bytes": peak}
+    return row | {"device": device}
+
+
+def _now(cuda: bool) -> float:
+    if cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def measure_apart(case: str, length: int, repeat: int) -> dict[str, Any]:
+    """The same in a process of its own."""
+    command = [sys.executable, __file__, "--one", case, "--length", str(length), "--repeat", str(repeat)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def measure_steps(name: str, device: str, steps: int = 200) -> dict[str, Any]:
+    """Microseconds a streaming step takes, plain and with constants computed once."""
+    torch.manual_seed(0)
+    layer = LAYERS[name](CHANNELS, STATES).to(device)
+    u, cuda = torch.randn(BATCH, CHANNELS, device=device), device == "cuda"
+    row: dict[str, Any] = {"layer": name, "device": device}
+    with torch.no_grad():
+        for key, step in (("step", layer.step), ("stepper", layer.stepper())):
+            state = layer.initial_state(BATCH)
+            _, state = step(u, state)
+            start = _now(cuda)
+            for _ in range(steps):
+                _, state = step(u, state)
+            row[key] = 1e6 * (_now(cuda) - start) / steps
+    return row
+
+
+def table(rows: list[dict[str, Any]]) -> None:
+    """Print every row with its ratio to the baseline of the same length."""
+    base = {row["length"]: row for row in rows if row["case"] == "baseline"}
+    print(
+        f"{'case':15} {'length':>7} {'forward':>10} {'+ backward':>11} {'peak MiB':>9}   baseline / this: time, memory"
+    )
+    for row in rows:
+        b = base.get(row["length"])
+        ratio = "" if b is None else f"{b['both'] / row['both']:8.1f} {b['bytes'] / row['bytes']:8.1f}"
+        numbers = f"{1e3 * row['forward']:7.1f} ms {1e3 * row['both']:8.1f} ms {row['bytes'] / 2**20:9.0f}"
+        print(f"{row['case']:15} {row['length']:7} {numbers}   {ratio}")
+
+
+def main() -> None:
+    """Print the table; with --record, keep it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
+    parser.add_argument("--cases", nargs="+", default=CASES)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--record", type=Path, help="write the table and its provenance to this JSON file")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--length", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.one, options.length, "cpu", options.repeat)))
+        return
+    start, rows = time.perf_counter(), []
+    for length in options.lengths:
+        for case in options.cases:
+            if options.device == "cpu":
+                rows.append(measure_apart(case, length, options.repeat))
+            else:
+                rows.append(measure(case, length, options.device, options.repeat))
+    table(rows)
+    steps = [measure_steps(name, options.device) for name in LAYERS]
+    for row in steps:
+        print(f"{row['layer']:15} step {row['step']:7.0f} us, stepper {row['stepper']:7.0f} us")
+    if options.record:
+        sizes = {"batch": BATCH, "d_model": CHANNELS, "d_state": STATES}
+        made_by = provenance("python benchmarks/layers.py", time.perf_counter() - start, seed=0)
+        record = {"sizes": sizes, "rows": rows, "steps": steps, "provenance": made_by}
+        options.record.parent.mkdir(parents=True, exist_ok=True)
+        options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

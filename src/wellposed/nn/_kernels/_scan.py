@@ -1,0 +1,146 @@
+"""The recurrence ``x_j = A x_{j-1} + s_j`` over many steps at once, forwards and backwards.
+
+``A`` is given per channel, either as ``(channel, state)``, real and imaginary parts in turn of a diagonal complex
+matrix (states are laid out alike), or as a real matrix ``(channel, state, state)``. Steps are grouped: all groups
+advance side by side to find what each adds, these sums are scanned in turn by the same rule, and a second pass starts
+every group from what it inherits. The number of operations one after another grows like the logarithm of the length.
+docs/devdocs/layers.md
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+GROUP = 16
+
+Steps = Float[Tensor, "channel batch step state"]
+State = Float[Tensor, "channel batch state"]
+
+
+def scan(s: Steps, A: Float[Tensor, "channel state *state"], x0: State) -> Steps:
+    """Every state ``x_0 .. x_{J-1}`` that follows ``x_{-1} = x0``."""
+    if torch.compiler.is_exporting():
+        return doubling(s, A, x0)
+    return _Scan.apply(s, A, x0)
+
+
+def times(A: Tensor, x: Tensor) -> Tensor:
+    """``A x`` for states ``(channel, ..., state)``, in real arithmetic."""
+    if A.ndim == 3:
+        return torch.einsum("h...s,hrs->h...r", x, A)
+    wide = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1, 2)
+    a, b = wide.unbind(-1)
+    re, im = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([a * re - b * im, a * im + b * re], -1).flatten(-2)
+
+
+def power_of_two(A: Tensor, log2: int) -> Tensor:
+    """``A^(2^log2)``."""
+    for _ in range(log2):
+        A = times(A, A) if A.ndim == 2 else A @ A
+    return A
+
+
+def adjoint(A: Tensor) -> Tensor:
+    """The transposed real matrix; for a diagonal one, conjugate eigenvalues."""
+    if A.ndim == 3:
+        return A.mT
+    a, b = A.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([a, -b], -1).flatten(-2)
+
+
+def doubling(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    """The same by plain operations, for exporters: after k rounds each state knows the last ``2^k`` inputs."""
+    x = torch.cat([s[:, :, :1] + times(A, x0)[:, :, None], s[:, :, 1:]], 2)
+    shift = 1
+    while shift < s.shape[2]:
+        x = torch.cat([x[:, :, :shift], x[:, :, shift:] + times(A, x[:, :, :-shift])], 2)
+        A, shift = power_of_two(A, 1), 2 * shift
+    return x
+
+
+@torch.library.custom_op("wellposed::scan", mutates_args=(), schema="(Tensor s, Tensor A, Tensor x0) -> Tensor")
+def _scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    """Opaque to compilers: they would unroll the loops."""
+    out = torch.empty(s.shape, dtype=s.dtype, device=s.device)
+    _scan_into(out, s, A, x0)
+    return out
+
+
+@_scan.register_fake
+def _(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    return torch.empty(s.shape, dtype=s.dtype, device=s.device)
+
+
+def _scan_into(out: Tensor, s: Tensor, A: Tensor, x0: Tensor) -> None:
+    J = s.shape[2]
+    whole = J - J % GROUP if J > GROUP else 0
+    last = x0
+    if whole:
+        groups = out[:, :, :whole].unflatten(2, (-1, GROUP))
+        inputs = s[:, :, :whole].unflatten(2, (-1, GROUP))
+        added = inputs[..., 0, :].clone(memory_format=torch.contiguous_format)
+        for i in range(1, GROUP):
+            _advance(added, A, added, inputs[..., i, :])
+        ends = torch.empty_like(added)
+        _scan_into(ends, added, power_of_two(A, GROUP.bit_length() - 1), x0)
+        state = torch.cat([x0[:, :, None], ends[:, :, :-1]], 2)
+        for i in range(GROUP):
+            _advance(groups[..., i, :], A, state, inputs[..., i, :])
+            state = groups[..., i, :]
+        last = ends[:, :, -1]
+    for j in range(whole, J):
+        _advance(out[:, :, j], A, last, s[:, :, j])
+        last = out[:, :, j]
+
+
+def _advance(out: Tensor, A: Tensor, x: Tensor, s: Tensor) -> None:
+    """``out = A x + s``; complex numbers are safe here, out of the compilers' sight."""
+    if A.ndim == 3:
+        torch.add(times(A, x), s, out=out)
+        return
+    wide = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1)
+    wide, x, s, out = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (wide, x, s, out))
+    torch.addcmul(s, wide, x, out=out)
+
+
+class _Scan(torch.autograd.Function):
+    @staticmethod
+    def forward(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+        return _scan(s.contiguous(), A, x0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        _, A, x0 = inputs
+        ctx.save_for_backward(A, x0, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The adjoint recurrence runs the other way: ``r_j = g_j + A^T r_{j+1}``."""
+        A, x0, x = ctx.saved_tensors
+        back = adjoint(A)
+        r = _Scan.apply(grad.flip(2), back, torch.zeros_like(x0)).flip(2)
+        before = torch.cat([x0[:, :, None], x[:, :, :-1]], 2)
+        return r, _gradient_of_A(A, r, before), times(back, r[:, :, 0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, s: Tensor, A: Tensor, x0: Tensor) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Channels are independent: a mapped dimension joins them."""
+        size = info.batch_size
+        front = [
+            t.movedim(d, 0) if d is not None else t.expand(size, *t.shape)
+            for t, d in zip((s, A, x0), in_dims, strict=True)
+        ]
+        out = _Scan.apply(*(t.flatten(0, 1) for t in front))
+        return out.unflatten(0, (size, -1)), 0
+
+
+def _gradient_of_A(A: Tensor, r: Tensor, x: Tensor) -> Tensor:
+    if A.ndim == 3:
+        return torch.einsum("hbjr,hbjs->hrs", r, x)
+    (p, q), (re, im) = (t.unflatten(-1, (-1, 2)).unbind(-1) for t in (r, x))
+    return torch.stack([(p * re + q * im).sum((1, 2)), (q * re - p * im).sum((1, 2))], -1).flatten(-2)

@@ -1,0 +1,129 @@
+"""What every sequence layer does: one call for whole sequences, one for a single step, and a state between calls."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wellposed._checks import positive_int
+from wellposed.errors import ArgumentError, ShapeError
+from wellposed.nn._lengths import Lengths, as_lengths
+
+Mode = Literal["auto", "scan", "conv"]
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """No autocast inside: the state-space core keeps its precision."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
+
+
+class SequenceLayer(nn.Module, ABC):
+    """``(batch, length, d_model)`` to the same shape.
+
+    With ``lengths`` the padding of shorter sequences neither enters a result nor leaves one: outputs there are zero.
+    A ``state`` continues an earlier call; ``return_state=True`` hands on the state after the last true step.
+    """
+
+    def __init__(self, d_model: int, *, bidirectional: bool = False) -> None:
+        super().__init__()
+        self.d_model = positive_int(d_model, "d_model")
+        self.bidirectional = bidirectional
+
+    @abstractmethod
+    def _sequence(
+        self, u: Tensor, lengths: Lengths | None, state: Tensor | None, want_state: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Outputs and last state, everything checked, in the precision of ``compute_dtype``."""
+
+    @abstractmethod
+    def _one_step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Output and next state, everything checked."""
+
+    @property
+    @abstractmethod
+    def state_shape(self) -> tuple[int, ...]:
+        """Shape of the state of one sequence."""
+
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """float64 if the parameters are, else float32, whatever autocast says."""
+        first = next(self.parameters()).dtype
+        return torch.float64 if first == torch.float64 else torch.float32
+
+    def forward(
+        self,
+        u: Float[Tensor, "batch length channel"],
+        *,
+        lengths: Tensor | Lengths | None = None,
+        state: Tensor | None = None,
+        return_state: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Whole sequences at once."""
+        self._check_input(u, 3, "(batch, length, d_model)")
+        if u.shape[1] == 0:
+            raise ShapeError("the sequences have length 0: there is nothing to compute, and no state to return")
+        known = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
+        if self.bidirectional and (state is not None or return_state):
+            raise ArgumentError("a bidirectional layer reads the future: it has no state to carry between calls")
+        if state is not None:
+            self._check_state(state, u)
+        dtype = u.dtype
+        with full_precision(u.device):
+            u = u.to(self.compute_dtype)
+            y, last = self._sequence(u if known is None else known.zero(u), known, state, return_state)
+        y = (y if known is None else known.zero(y)).to(dtype)
+        if not return_state:
+            return y
+        assert last is not None
+        return y, last
+
+    def initial_state(self, batch: int) -> Tensor:
+        """The state before the first step, zero, on the layer's device."""
+        self._forward_only("initial_state")
+        first = next(self.parameters())
+        shape = (positive_int(batch, "batch"), *self.state_shape)
+        return torch.zeros(shape, dtype=self.compute_dtype, device=first.device)
+
+    def step(self, u: Float[Tensor, "batch channel"], state: Tensor) -> tuple[Tensor, Tensor]:
+        """One step for every sequence of a batch: output and next state."""
+        self._forward_only("step")
+        self._check_input(u, 2, "(batch, d_model)")
+        self._check_state(state, u)
+        with full_precision(u.device):
+            y, state = self._one_step(u.to(self.compute_dtype), state)
+        return y.to(u.dtype), state
+
+    def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """``step`` with everything that depends on the parameters computed once, for long streams.
+
+        It keeps the parameters as they are now, and checks nothing.
+        """
+        self._forward_only("stepper")
+        return self.step
+
+    def _forward_only(self, what: str) -> None:
+        if self.bidirectional:
+            raise ArgumentError(f"{what} on a bidirectional layer: it reads the future; pass bidirectional=False")
+
+    def _check_input(self, u: Tensor, ndim: int, shape: str) -> None:
+        name = type(self).__name__
+        if u.ndim != ndim or u.shape[-1] != self.d_model:
+            raise ShapeError(f"{name} takes {shape} with d_model = {self.d_model}, got {tuple(u.shape)}")
+        if not u.dtype.is_floating_point:
+            raise ArgumentError(f"{name} takes real floating-point sequences, got {u.dtype}")
+        if (u.dtype == torch.float64) != (self.compute_dtype == torch.float64):
+            remedy = "layer.double()" if u.dtype == torch.float64 else "u.double()"
+            raise ArgumentError(f"the sequence is {u.dtype}, the layer {self.compute_dtype}: use {remedy}")
+
+    def _check_state(self, state: Tensor, u: Tensor) -> None:
+        expected = (u.shape[0], *self.state_shape)
+        if state.shape != expected:
+            raise ShapeError(f"state has shape {tuple(state.shape)}; this layer and batch need {expected}")
+        if state.dtype != self.compute_dtype:
+            raise ArgumentError(f"state is {state.dtype}, this layer computes in {self.compute_dtype}")

@@ -1,0 +1,156 @@
+"""Layers among PyTorch's own: compilers, exporters, autocast, copies, functional transforms."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+from subprocesses import run_python
+from wellposed.nn import S4, S4D, S4PTD, S5PTD, LiquidS4
+
+LAYERS: dict[str, Any] = {
+    "s4d": lambda **o: S4D(3, 6, seed=0, **o),
+    "s4ptd": lambda **o: S4PTD(3, 6, seed=0, **o),
+    "s4": lambda **o: S4(3, 6, seed=0, **o),
+    "s5ptd": lambda **o: S5PTD(3, 6, seed=0, **o),
+    "liquid": lambda **o: LiquidS4(3, 6, seed=0, kernel="kb", **o),
+}
+
+
+def signal(length: int = 150) -> torch.Tensor:
+    return torch.randn(2, length, 3, generator=torch.Generator().manual_seed(0))
+
+
+# Compilers read the code itself: these run without the checks of annotations that tests add. PyTorch's own
+# deprecations are let through; a UserWarning, such as the one about complex numbers, is an error.
+QUIET = """
+import warnings
+for kind in (DeprecationWarning, FutureWarning, ImportWarning, ResourceWarning):
+    warnings.simplefilter("ignore", kind)
+import numpy as np, torch
+from wellposed.nn import S4, S4D, S4PTD, S5PTD, LiquidS4
+u = torch.randn(2, 150, 3, generator=torch.Generator().manual_seed(0))
+"""
+
+
+@pytest.mark.parametrize(
+    "layer", ["S4PTD(3, 6, seed=0)", "S5PTD(3, 6, seed=0, bidirectional=True)", "S4(3, 6, seed=0, mode='conv')"]
+)
+def test_compiles_whole_and_without_complex_numbers(layer: str):
+    code = f"""
+layer = {layer}
+parameters = list(layer.parameters())
+lengths = torch.tensor([150, 70])
+right = torch.autograd.grad(layer(u, lengths=lengths).pow(2).sum(), parameters)
+compiled = torch.compile(layer, fullgraph=True)
+found = torch.autograd.grad(compiled(u, lengths=lengths).pow(2).sum(), parameters)
+print(max(((a - b).abs().max() / b.abs().max()).item() for a, b in zip(found, right)))
+"""
+    assert float(run_python(QUIET + code)) < 1e-4
+
+
+def test_compiles_for_lengths_that_change():
+    """The compiler then keeps sizes open; the generated code is not needed to see that it can."""
+    code = """
+worst = 0.0
+for layer in (S4PTD(3, 6), S4(3, 6, mode="conv"), S5PTD(3, 6)):
+    torch._dynamo.reset()  # the limit of eight versions is one for all layers together
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for batch, length in ((2, 150), (2, 97), (2, 131), (2, 149)):
+        part = u[:batch, :length]
+        worst = max(worst, (compiled(part) - layer(part)).abs().max().item())
+print(worst)
+"""
+    assert float(run_python(QUIET + code)) < 1e-4
+
+
+def test_exports():
+    """``torch.export`` and ONNX agree with the layer, and a step exported alone streams the same outputs."""
+    pytest.importorskip("onnxruntime", exc_type=ImportError)
+    pytest.importorskip("onnxscript")
+    code = """
+import logging, tempfile, onnxruntime as ort
+logging.disable(logging.WARNING)
+warnings.simplefilter("ignore", UserWarning)  # the exporter's own
+class Step(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+    def forward(self, u, state):
+        return self.layer.step(u, state)
+def session(module, inputs):
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        torch.onnx.export(module.eval(), inputs, dynamo=True, verbose=False).save(file.name)
+        return ort.InferenceSession(file.name)
+worst = 0.0
+for layer in (S4D(3, 6), S4PTD(3, 6, bidirectional=True), S4(3, 6), S5PTD(3, 6), LiquidS4(3, 6, kernel="kb")):
+    right = layer(u).detach()
+    size = right.abs().max().item()
+    program = torch.export.export(layer, (u,))
+    worst = max(worst, (program.module()(u) - right).abs().max().item() / size)
+    run = session(layer, (u,))
+    (found,) = run.run(None, {run.get_inputs()[0].name: u.numpy()})
+    worst = max(worst, np.abs(found - right.numpy()).max() / size)
+    if not layer.bidirectional:
+        x, outputs = layer.initial_state(2).numpy(), []
+        run = session(Step(layer), (u[:, 0], torch.from_numpy(x)))
+        names = [i.name for i in run.get_inputs()]
+        for t in range(u.shape[1]):
+            y, x = run.run(None, dict(zip(names, (u[:, t].numpy(), x))))
+            outputs.append(y)
+        worst = max(worst, np.abs(np.stack(outputs, 1) - right.numpy()).max() / size)
+print(worst)
+"""
+    assert float(run_python(QUIET + code).split()[-1]) < 1e-4
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_autocast_keeps_the_core_in_float32(kind: str):
+    """In bfloat16 only the input and the output are rounded; the recurrence is not."""
+    layer, u = LAYERS[kind](), signal().bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        y = layer(u)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y, layer(u.float()).bfloat16())
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_copies_and_state_dicts(kind: str):
+    layer, u = LAYERS[kind](), signal()
+    right = layer(u)
+    torch.testing.assert_close(copy.deepcopy(layer)(u), right)
+    other = LAYERS[kind]()
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    other.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(other(u), right)
+    assert all(not t.is_complex() for t in layer.state_dict().values())
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_functional_transforms(kind: str):
+    """Gradients of every sequence of a batch at once equal those taken one by one."""
+    layer, u = LAYERS[kind](), signal(40)
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+
+    def loss(parameters: dict[str, torch.Tensor], one: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(layer, parameters, (one[None],)).pow(2).sum()
+
+    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, u)
+    for k, one in enumerate(u):
+        right = torch.autograd.grad(layer(one[None]).pow(2).sum(), list(layer.parameters()))
+        for name, gradient in zip(parameters, right, strict=True):
+            torch.testing.assert_close(found[name][k], gradient, rtol=1e-4, atol=1e-4 * gradient.abs().max().item())
+
+
+def test_on_the_meta_device():
+    """Shapes without numbers, as large models are laid out, by argument or by default."""
+    u = torch.empty(2, 10, 3, device="meta")
+    assert LAYERS["s4ptd"](device="meta")(u).shape == (2, 10, 3)
+    with torch.device("meta"):
+        assert all(p.is_meta for p in LAYERS["s5ptd"]().parameters())
+        assert LAYERS["s4"]()(u).shape == (2, 10, 3)

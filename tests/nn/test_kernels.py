@@ -1,0 +1,179 @@
+"""The kernels against loops and numpy: scans, convolutions, tables of powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wellposed.nn._kernels._bank import DenseBank, DiagonalBank, diagonal_bank, discretize
+from wellposed.nn._kernels._compute import run_convolution, run_scan
+from wellposed.nn._kernels._fft import convolve
+from wellposed.nn._kernels._scan import doubling, scan
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def transition(kind: str, channels: int, modes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """What ``scan`` takes, and the same as real matrices."""
+    if kind == "dense":
+        A = 0.5 * random(channels, 2 * modes, 2 * modes) / (2 * modes) ** 0.5
+        return A, A
+    lam = 0.97 * torch.exp(2j * random(channels, modes))
+    blocks = torch.stack([torch.stack([lam.real, -lam.imag], -1), torch.stack([lam.imag, lam.real], -1)], -2)
+    return torch.view_as_real(lam).flatten(1), torch.stack([torch.block_diag(*b) for b in blocks])
+
+
+def loop(s: torch.Tensor, A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    states = []
+    for j in range(s.shape[2]):
+        x = torch.einsum("hrs,hbs->hbr", A, x) + s[:, :, j]
+        states.append(x)
+    return torch.stack(states, 2)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "dense"])
+@given(
+    length=st.sampled_from([1, 2, 15, 16, 17, 31, 32, 33, 255, 256, 257, 300]),
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+)
+def test_scan_is_the_recurrence(kind: str, length: int, sizes: tuple[int, int, int]):
+    channels, batch, modes = sizes
+    A, matrix = transition(kind, channels, modes)
+    s, x0 = random(channels, batch, length, 2 * modes, seed=1), random(channels, batch, 2 * modes, seed=2)
+    before = s.clone()
+    right = loop(s, matrix, x0)
+    for method in (scan, doubling):
+        torch.testing.assert_close(method(s, A, x0), right, rtol=1e-12, atol=1e-12)
+    assert torch.equal(s, before)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "dense"])
+def test_gradients_of_the_scan(kind: str):
+    """First and second derivatives against difference quotients."""
+    A, _ = transition(kind, 2, 1)
+    inputs = [t.requires_grad_() for t in (random(2, 1, 18, 2, seed=1), A, random(2, 1, 2, seed=2))]
+    assert torch.autograd.gradcheck(scan, inputs)
+    assert torch.autograd.gradgradcheck(scan, inputs)
+
+
+def test_mapped_scan():
+    """``vmap`` over inputs, transitions or both, and over a gradient."""
+    A, _ = transition("diagonal", 2, 2)
+    s, x0 = random(5, 2, 3, 20, 4), random(2, 3, 4)
+    several = torch.stack([A, 0.5 * A, A, A, A])
+    found = torch.func.vmap(scan, in_dims=(0, None, None))(s, A, x0)
+    torch.testing.assert_close(found, torch.stack([scan(one, A, x0) for one in s]))
+    found = torch.func.vmap(scan, in_dims=(0, 0, None))(s, several, x0)
+    torch.testing.assert_close(found, torch.stack([scan(one, a, x0) for one, a in zip(s, several, strict=True)]))
+
+    def loss(a: torch.Tensor, one: torch.Tensor) -> torch.Tensor:
+        return scan(one, a, x0).pow(2).sum()
+
+    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(A, s)
+    torch.testing.assert_close(found, torch.stack([torch.func.grad(loss)(A, one) for one in s]))
+
+
+@given(length=st.integers(1, 60))
+def test_convolve_is_that_of_numpy(length: int):
+    u, k = random(2, 3, length), random(2, length, seed=1)
+    right = [[np.convolve(u[h, b], k[h])[:length] for b in range(3)] for h in range(2)]
+    np.testing.assert_allclose(convolve(u, k).numpy(), np.array(right), rtol=1e-11, atol=1e-12)
+
+
+def test_gradients_of_the_convolution():
+    inputs = [t.requires_grad_() for t in (random(2, 3, 7), random(2, 7, seed=1))]
+    assert torch.autograd.gradcheck(convolve, inputs)
+    assert torch.autograd.gradgradcheck(convolve, inputs)
+    found = torch.func.vmap(convolve, in_dims=(0, None))(random(4, 2, 3, 7), inputs[1].detach())
+    right = torch.stack([convolve(one, inputs[1].detach()) for one in random(4, 2, 3, 7)])
+    torch.testing.assert_close(found, right)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("scan", (random(2, 3, 20, 4), random(2, 4), random(2, 3, 4))),
+        ("scan", (random(1, 1, 20, 4), random(1, 4, 4), random(1, 1, 4))),
+        ("fft_product", (random(2, 3, 20), random(2, 1, 20), False)),
+        ("fft_product", (random(2, 3, 20), random(2, 3, 20), True)),
+    ],
+)
+def test_operators_keep_the_contract_of_pytorch(name: str, arguments: tuple[Any, ...]):
+    """No input changed or returned, shapes predicted: what compilers rely on."""
+    torch.library.opcheck(
+        getattr(torch.ops.wellposed, name).default,
+        arguments,
+        test_utils=("test_schema", "test_faketensor"),
+    )
+
+
+@pytest.mark.parametrize("method", ["zoh", "bilinear"])
+def test_discretize_against_complex_arithmetic(method: Any):
+    """Also for modes so slow that ``exp(z) - 1`` would lose all digits."""
+    lam = np.array([-0.5 + 300j, -1e-9 + 1e-9j, -40.0 + 0j, -0.5 + 1e-7j, -1e4 + 1e3j])
+    dt = np.array([1e-3, 1e-3, 0.1, 1.0, 0.1])
+    z = lam * dt
+    if method == "zoh":
+        bar = np.exp(z)
+        factor = np.where(np.abs(z) < 1e-6, dt * (1 + z / 2 + z**2 / 6), (bar - 1) / lam)
+    else:
+        bar, factor = (1 + z / 2) / (1 - z / 2), dt / (1 - z / 2)
+    real, imag = torch.from_numpy(np.real(lam).copy()), torch.from_numpy(np.imag(lam).copy())
+    decay, angle, found = discretize(real, imag, torch.from_numpy(dt), method)
+    np.testing.assert_allclose((decay + 1j * angle).exp().numpy(), bar, rtol=1e-13)
+    np.testing.assert_allclose(torch.view_as_complex(found.contiguous()).numpy(), factor, rtol=1e-12)
+    if method == "bilinear":
+        slow = 0.5 * np.log1p(2 * z[1].real / abs(1 - z[1] / 2) ** 2)
+        np.testing.assert_allclose(decay[1].item(), slow, rtol=1e-14)
+
+
+def banks() -> list[DiagonalBank | DenseBank]:
+    diagonal = diagonal_bank(
+        -random(3, 4).abs(),
+        20 * random(3, 4, seed=1),
+        0.1 * random(3, 1).abs(),
+        random(3, 4, 2),
+        random(3, 4, 2),
+        "zoh",
+    )
+    return [diagonal, DenseBank(0.3 * random(3, 6, 6), random(3, 6, seed=1), random(3, 6, seed=2))]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_tables_of_a_bank(which: int):
+    """Columns, rows and coarser steps are powers of the one-step matrix."""
+    bank = banks()[which]
+    A = bank.transition
+    if A.ndim == 2:
+        lam = torch.view_as_complex(A.unflatten(1, (-1, 2)).contiguous())
+        blocks = torch.stack([torch.stack([lam.real, -lam.imag], -1), torch.stack([lam.imag, lam.real], -1)], -2)
+        A = torch.stack([torch.block_diag(*b) for b in blocks])
+    B, C = bank.columns(1), bank.rows(1)
+    for t in (0, 1, 5, 12):
+        power = torch.linalg.matrix_power(A, t)
+        torch.testing.assert_close(bank.columns(13)[..., t], (power @ B)[..., 0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(bank.rows(13)[:, t], (C @ power)[:, 0], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(bank.every(5).columns(3), bank.columns(11)[..., ::5], rtol=1e-12, atol=1e-12)
+    x, steps = random(3, 4, bank.states), torch.tensor([0, 1, 6, 19])
+    moved = bank.advance(x, steps, 19)
+    for b, t in enumerate(steps.tolist()):
+        right = (torch.linalg.matrix_power(A, t) @ x[:, b, :, None])[..., 0]
+        torch.testing.assert_close(moved[:, b], right, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("chunk", [1, 7, 64, 500])
+def test_the_size_of_chunks_does_not_matter(which: int, chunk: int):
+    bank = banks()[which]
+    u, x0 = random(3, 2, 200), random(3, 2, bank.states)
+    y, x = run_scan(bank, u, x0, chunk=chunk)
+    right, last = run_convolution(bank, u, x0)
+    torch.testing.assert_close(y, right, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(x, last, rtol=1e-11, atol=1e-11)

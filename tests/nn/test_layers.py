@@ -1,0 +1,456 @@
+"""Three ways to compute, one answer: each layer against its dense twin, values and every gradient."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nn_twin
+from wellposed import hippo, ptd
+from wellposed.errors import ArgumentError, ShapeError, UnknownNameError, UnstableError
+from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4
+
+DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
+"""Where the layers run; their twins always run on the CPU."""
+
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "s4d": (S4D, {}),
+    "s4d-lin": (S4D, {"init": "lin", "disc": "bilinear"}),
+    "s4d-inv": (S4D, {"init": "inv"}),
+    "s4ptd": (S4PTD, {}),
+    "s4ptd-bilinear": (S4PTD, {"disc": "bilinear", "cond": 8.0}),
+    "s4ptd-fout": (S4PTD, {"hippo": "fout"}),
+    "s4": (S4, {}),
+    "s4-zoh": (S4, {"disc": "zoh"}),
+    "s4-legt": (S4, {"hippo": "legt"}),
+    "s5": (S5, {}),
+    "s5-bilinear": (S5, {"disc": "bilinear", "C_init": "complex_normal"}),
+    "s5ptd": (S5PTD, {"C_init": "truncated_normal"}),
+    "liquid-kb": (LiquidS4, {"kernel": "kb", "degree": 3}),
+    "liquid-polyb": (LiquidS4, {"kernel": "polyb", "degree": 2, "disc": "zoh"}),
+}
+
+
+def build(kind: str, d_model: int = 3, d_state: int = 6, **options: Any) -> Any:
+    cls, fixed = KINDS[kind]
+    arguments: dict[str, Any] = {"seed": 0, "dtype": torch.float64, "device": DEVICE} | fixed | options
+    return cls(d_model, d_state, **arguments)
+
+
+def signal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
+
+
+def off(found: torch.Tensor, right: torch.Tensor) -> float:
+    """Largest deviation in terms of the largest entry."""
+    found, right = found.cpu().double(), right.cpu()
+    return ((found - right).abs().max() / right.abs().max().clamp(min=1e-300)).item()
+
+
+def differing(found: dict[str, torch.Tensor], right: dict[str, torch.Tensor], tolerance: float) -> dict[str, float]:
+    """What misses the tolerance; a gradient that is zero on paper is measured by a millionth of the largest one."""
+    floor = 1e-6 * max(t.abs().max().item() for t in right.values())
+    errors = {
+        name: (found[name].cpu().double() - t).abs().max().item() / max(t.abs().max().item(), floor)
+        for name, t in right.items()
+    }
+    return {name: error for name, error in errors.items() if not error < tolerance}
+
+
+def values_and_gradients(layer: Any, u: torch.Tensor, weights: torch.Tensor) -> dict[str, torch.Tensor]:
+    u = u.clone().requires_grad_()
+    y = layer(u)
+    names, parameters = zip(*layer.named_parameters(), strict=True)
+    gradients = torch.autograd.grad((y * weights).sum(), [u, *parameters])
+    return dict(zip(("y", "u", *names), (y.detach(), *gradients), strict=True))
+
+
+def twin_values_and_gradients(layer: Any, u: torch.Tensor, weights: torch.Tensor) -> dict[str, torch.Tensor]:
+    p, u = nn_twin.parameters_of(layer), u.cpu().double().requires_grad_()
+    y, _ = nn_twin.simulate(layer, p, u)
+    names = [name for name, _ in layer.named_parameters()]
+    gradients = torch.autograd.grad((y * weights.cpu().double()).sum(), [u, *(p[name] for name in names)])
+    return dict(zip(("y", "u", *names), (y.detach(), *gradients), strict=True))
+
+
+def stepped(layer: Any, u: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    outputs = []
+    for t in range(u.shape[1]):
+        y, state = layer.step(u[:, t], state)
+        outputs.append(y)
+    return torch.stack(outputs, 1), state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=12)
+def test_convolution_scan_and_steps_equal_the_dense_twin(kind: str, data: st.DataObject):
+    """Any sizes, primes and length 1 among them; float64, relative to the largest entry."""
+    length = data.draw(st.sampled_from([1, 2, 3, 7, 31, 127, 128, 129, 257]), label="length")
+    batch, d_model, d_state = (data.draw(st.integers(1, 3), label=s) for s in ("batch", "d_model", "half of d_state"))
+    d_state = 2 * d_state + data.draw(st.sampled_from([-1, 0]), label="odd") if kind != "s4ptd-fout" else 5
+    bidirectional = data.draw(st.booleans(), label="bidirectional")
+    u, w = signal(batch, length, d_model, seed=1), signal(batch, length, d_model, seed=2)
+    made = [build(kind, d_model, d_state, bidirectional=bidirectional, mode=mode) for mode in ("scan", "conv")]
+    right = twin_values_and_gradients(made[0], u, w)
+    for layer in made:
+        found = values_and_gradients(layer, u, w)
+        assert differing(found, right, 1e-10) == {}
+    if not bidirectional:
+        y, _ = stepped(made[0], u, made[0].initial_state(batch))
+        assert off(y, right["y"]) < 1e-10
+
+
+LONG = ["s4d", "s4ptd", "s4", "s5", "s5ptd", "liquid-kb", "liquid-polyb"]
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_float32_at_length_16384(kind: str):
+    """Rounding in every mode stays below 1e-4 of the largest entry, values and gradients, both directions."""
+    u, w = signal(1, 16384, 1, seed=1, dtype=torch.float32), signal(1, 16384, 1, seed=2, dtype=torch.float32)
+    made = [build(kind, 1, 16, bidirectional=True, mode=m, dtype=torch.float32) for m in ("scan", "conv")]
+    right = twin_values_and_gradients(made[0], u, w)
+    for layer in made:
+        assert differing(values_and_gradients(layer, u, w), right, 1e-4) == {}
+
+
+@pytest.mark.parametrize("kind", LONG)
+@torch.no_grad()
+def test_float32_steps_at_length_16384(kind: str):
+    layer = build(kind, 2, 64, dtype=torch.float32)
+    u = signal(1, 16384, 2, seed=1, dtype=torch.float32)
+    right, last = nn_twin.simulate(layer, nn_twin.parameters_of(layer), u.double())
+    step, state, outputs = layer.stepper(), layer.initial_state(1), []
+    for t in range(u.shape[1]):
+        y, state = step(u[:, t], state)
+        outputs.append(y)
+    assert off(torch.stack(outputs, 1), right) < 1e-4
+    assert off(state, last) < 1e-4
+    y, state = layer(u, return_state=True)
+    assert off(y, right) < 1e-4
+    assert off(state, last) < 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(cuts=st.lists(st.integers(1, 150), min_size=1, max_size=5))
+@settings(max_examples=8)
+def test_streaming_in_chunks_of_any_size_equals_one_pass(kind: str, cuts: list[int]):
+    d_state = 5 if kind == "s4ptd-fout" else 6
+    for mode in ("scan", "conv"):
+        layer = build(kind, 3, d_state, mode=mode)
+        u = signal(2, sum(cuts), 3)
+        state = 0.3 * signal(*layer.initial_state(2).shape, seed=5)
+        p = nn_twin.parameters_of(layer)
+        right, last = nn_twin.simulate(layer, p, u, state)
+        parts = []
+        for part in u.split(cuts, 1):
+            y, state = layer(part, state=state, return_state=True)
+            parts.append(y)
+        assert off(torch.cat(parts, 1), right.detach()) < 1e-10
+        assert off(state, last.detach()) < 1e-10
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k.startswith("s4") and not k.endswith(("-lin", "-inv"))])
+def test_the_frequency_response_is_that_of_the_system_it_came_from(kind: str):
+    """``system()`` against the matrices the layer was made of, at 200 frequencies, to 1e-9 of the largest value."""
+    from wellposed.systems import DenseSystem, s4, s4d
+
+    n = 33 if kind == "s4ptd-fout" else 32
+    c = signal(n, seed=3).cpu()
+    omega = torch.logspace(-2, 4, 200, dtype=torch.float64)
+    layer = build(kind, 2, n, C_init=c)
+    D = layer.D.detach()
+    if kind.startswith("s4ptd"):
+        A, B = hippo.MEASURES[KINDS[kind][1].get("hippo", "legs")](n)
+        d = ptd(A, stable=True, cond=8.0) if "bilinear" in kind else ptd(A, stable=True, rel=0.1)
+        right = DenseSystem(A + d.E, B, c)
+    elif kind == "s4-legt":
+        A, B = hippo.legt(n)
+        right = DenseSystem(A, B, c)
+    else:
+        right = s4d(n, C=c) if kind == "s4d" else s4(n, C=c)
+    expected = right.frequency_response(omega).reshape(-1)
+    for channel in range(2):
+        found = (layer.system()[channel].frequency_response(omega).reshape(-1) - D[channel]).cpu()
+        assert off_complex(found, expected) < 1e-9
+
+
+def off_complex(found: torch.Tensor, right: torch.Tensor) -> float:
+    return ((found - right).abs().max() / right.abs().max()).item()
+
+
+@pytest.mark.parametrize("kind", ["s5", "s5ptd", "s4d-lin", "s4d-inv"])
+def test_the_frequency_response_of_the_others(kind: str):
+    """S5 and the formulas draw a C of their own; the response is read off the parameters instead, mode by mode."""
+    layer = build(kind, 2, 12)
+    p = {name: t.detach() for name, t in layer.named_parameters()}
+    omega = torch.logspace(-3, 1, 50, dtype=torch.float64)
+    system = layer.system()
+    lam, B = torch.complex(-p["A_log_real"].exp(), p["A_imag"]), torch.view_as_complex(p["B"])
+    C = torch.view_as_complex(p["C"])[0] * layer.count / 2
+    for w in omega.to(DEVICE):
+        found = system(torch.complex(torch.zeros_like(w), w)).detach().reshape(-1)
+        if kind.startswith("s5"):
+            dt = p["log_dt"].exp()
+            upper = (C / (1j * w - lam * dt)) @ (B * dt[:, None])
+            lower = (C.conj() / (1j * w - lam.conj() * dt)) @ (B.conj() * dt[:, None])
+            right = upper + lower + torch.diag(p["D"])
+        else:
+            right = (C * B / (1j * w - lam) + C.conj() * B.conj() / (1j * w - lam.conj())).sum(-1) + p["D"]
+        assert off_complex(found, right.reshape(-1)) < 1e-9
+
+
+def test_the_formulas_of_s4d():
+    """Gu et al., 2022: S4D-Lin has ``pi k``, S4D-Inv ``(n / pi) (n / (2k + 1) - 1)``, both real part -1/2 and B = 1."""
+    n, k = 16, np.arange(8)
+    for init, imag in (("lin", np.pi * k), ("inv", n / np.pi * (n / (2 * k + 1) - 1))):
+        layer: Any = build(f"s4d-{init}", 1, n, device="cpu")
+        np.testing.assert_allclose(layer.A_imag[0].detach().numpy(), imag, rtol=1e-14)
+        np.testing.assert_allclose(layer.A_log_real[0].exp().detach().numpy(), 0.5, rtol=1e-14)
+        np.testing.assert_array_equal(layer.B[0].detach().numpy(), np.tile([1.0, 0.0], (8, 1)))
+
+
+def test_the_spectrum_of_s5_blocks():
+    """Every block has the eigenvalues of the normal part of a LegS matrix of its own size."""
+    layer = S5(3, 12, blocks=3, dtype=torch.float64, device="cpu")
+    N = hippo.split("legs", 4).N.numpy()
+    right = np.sort([z.imag for z in np.linalg.eigvals(N) if z.imag > 0])
+    found = layer.A_imag.detach().numpy().reshape(3, -1)
+    for block in found:
+        np.testing.assert_allclose(np.sort(block), right, rtol=1e-10)
+
+
+def test_s4ptd_is_near_s4_and_s4d_is_not():
+    """``||B|| = ||C|| = 1, C = e_1`` at n = 32; the distance is the certified maximum over all frequencies."""
+    from wellposed.systems import linf_distance
+
+    n = 32
+    e1 = torch.eye(n, dtype=torch.float64)[0]
+    size = hippo.legs(n)[1].norm()
+
+    def distance(layer: Any) -> float:
+        exact = build("s4", 1, n, C_init=e1).system()[0]
+        other = layer.system()[0]
+        exact.D, other.D = torch.zeros_like(exact.D), torch.zeros_like(other.D)
+        return linf_distance(exact, other).value / size.item()
+
+    assert distance(build("s4ptd", 1, n, C_init=e1)) < 1e-3
+    assert distance(build("s4d", 1, n, C_init=e1)) > 1e-2
+
+
+def test_sizes():
+    """As many parameters as S4D or S5 of the same size."""
+
+    def count(kind: str, n: int) -> int:
+        return sum(p.numel() for p in build(kind, 4, n).parameters())
+
+    for n in (1, 3, 4, 7, 16, 33):  # LegS of size 2 has two real eigenvalues, and needs no perturbation
+        assert count("s4ptd", n) == count("s4d", n)
+        assert count("s5ptd", n) == count("s5", n)
+
+
+@pytest.mark.parametrize("kind", ["s4d", "s4ptd", "s4"])
+def test_shared_systems(kind: str):
+    """``n_ssm`` systems shared by the channels in turn; steps and read-outs stay their own."""
+    layer = build(kind, 4, 6, n_ssm=2)
+    u = signal(2, 50, 4)
+    right, _ = nn_twin.simulate(layer, nn_twin.parameters_of(layer), u)
+    assert layer.A_imag.shape[0] == 2
+    assert off(layer(u), right.detach()) < 1e-12
+
+
+def test_real_eigenvalues_in_the_spectrum():
+    """A matrix whose perturbation leaves real eigenvalues gives a layer like any other."""
+    A = torch.diag(-torch.arange(1.0, 6.0, dtype=torch.float64)) + torch.diag(torch.ones(4, dtype=torch.float64), 1)
+    layer = S4PTD(2, hippo=(A, torch.ones(5, dtype=torch.float64)), dtype=torch.float64, seed=0, device=DEVICE)
+    assert (layer.count == 1).any()
+    u = signal(2, 40, 2)
+    right, _ = nn_twin.simulate(layer, nn_twin.parameters_of(layer), u)
+    assert off(layer(u), right.detach()) < 1e-12
+
+
+def test_perturbations_as_they_may_be_given():
+    A, B = hippo.legs(16)
+    d = ptd(A, rel=0.05, stable=True)
+    made = [
+        S4PTD(2, 16, rel=0.05, seed=0),
+        S4PTD(2, perturbation=d, seed=0),
+        S4PTD(2, perturbation=d.half(), seed=0),
+        S4PTD(2, hippo=(A, B), perturbation=d, seed=0),
+        S4PTD(2, hippo=(A.numpy(), B.numpy()), rel=0.05, seed=0),
+    ]
+    u = signal(1, 20, 2, dtype=torch.float32).cpu()
+    for layer in made[1:]:
+        torch.testing.assert_close(layer(u), made[0](u))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_inputs(kind: str):
+    """Non-contiguous sequences, a batch of one, n = 1."""
+    d_state = 1
+    layer = build(kind, 3, d_state)
+    u = signal(3, 40, 1).transpose(0, 2)[:, ::2]
+    assert not u.is_contiguous()
+    right, _ = nn_twin.simulate(layer, nn_twin.parameters_of(layer), u)
+    assert off(layer(u), right.detach()) < 1e-10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_padding_does_not_enter(kind: str, bidirectional: bool):
+    """Outputs, gradients and last states of a padded batch are those of every sequence alone; NaN may stand there."""
+    layer = build(kind, 2, 5, bidirectional=bidirectional)
+    lengths, size = [1, 40, 133, 200], 200
+    u = signal(4, size, 2)
+    w = signal(4, size, 2, seed=4)
+    padded = u.clone()
+    for row, length in enumerate(lengths):
+        padded[row, length:] = float("nan")
+        w[row, length:] = 0
+    padded.requires_grad_()
+    more = {} if bidirectional else {"state": signal(4, *layer.state_shape, seed=7), "return_state": True}
+    result = layer(padded, lengths=torch.tensor(lengths, device=DEVICE), **more)
+    y, state = (result, None) if bidirectional else result
+    together = torch.autograd.grad((y * w).sum(), [padded, *layer.parameters()])
+    alone = [torch.zeros_like(t) for t in layer.parameters()]
+    for row, length in enumerate(lengths):
+        one = u[row : row + 1, :length].clone().requires_grad_()
+        own = {k: v[row : row + 1] if isinstance(v, torch.Tensor) else v for k, v in more.items()}
+        found = layer(one, **own)
+        out, last = (found, None) if bidirectional else found
+        assert off(y[row, :length], out[0]) < 1e-12
+        assert (y[row, length:] == 0).all()
+        if last is not None and state is not None:
+            assert off(state[row], last[0]) < 1e-12
+        gradients = torch.autograd.grad((out * w[row : row + 1, :length]).sum(), [one, *layer.parameters()])
+        assert off(together[0][row, :length], gradients[0][0]) < 1e-12
+        assert (together[0][row, length:] == 0).all()
+        alone = [a + g for a, g in zip(alone, gradients[1:], strict=True)]
+    for a, b in zip(together[1:], alone, strict=True):
+        assert off(a, b) < 1e-11
+
+
+@pytest.mark.parametrize("kind", ["s4d", "s4ptd", "s4", "s5", "s5ptd", "liquid-kb"])
+def test_stays_stable_whatever_training_does(kind: str):
+    """Parameters far from where they started still give a stable system."""
+    layer = build(kind, 2, 8)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for name, p in layer.named_parameters():
+            if name != "log_dt":
+                p.add_(3 * torch.randn_like(p))
+    poles = np.linalg.eigvals(layer.system().to_dense().A.detach().cpu().numpy())
+    assert poles.real.max() < 0
+    y, state = layer(signal(1, 5000, 2), return_state=True)
+    assert torch.isfinite(y).all()
+    assert torch.isfinite(state).all()
+
+
+def test_drift_of_a_million_steps():
+    """float32, one step at a time, beside the float64 convolution of the same numbers."""
+    steps, burst = 1_000_000, 10_000
+    layer = S4PTD(2, 8, seed=0, device=DEVICE)
+    u = signal(1, steps, 2, dtype=torch.float32)
+    with torch.no_grad():
+        step, state, outputs = layer.stepper(), layer.initial_state(1), []
+        for t in range(steps):
+            y, state = step(u[:, t], state)
+            if t >= steps - burst:
+                outputs.append(y)
+        exact = layer.double()
+        exact.mode = "conv"
+        right = exact(u.double())[:, -burst:]
+    assert off(torch.stack(outputs, 1), right) < 1e-3
+    assert state.abs().max() < 1e3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_stepper_is_step(kind: str):
+    layer = build(kind, 2, 5)
+    step, state = layer.stepper(), signal(3, *layer.state_shape, seed=3)
+    u = signal(3, 2, seed=4)
+    for a, b in zip(step(u, state), layer.step(u, state), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_randomness_is_the_seed_and_nothing_else():
+    torch.manual_seed(1)
+    before = torch.random.get_rng_state()
+    a, b, c = S4PTD(2, 8, seed=3), S4PTD(2, 8, seed=3), S4PTD(2, 8, seed=4)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+    assert not torch.equal(a.C, c.C)
+    torch.manual_seed(1)
+    d = S4PTD(2, 8)
+    torch.manual_seed(1)
+    assert torch.equal(d.C, S4PTD(2, 8).C)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda m: m(torch.zeros(2, 5, 4)), ShapeError, r"d_model = 3, got \(2, 5, 4\)"),
+        (lambda m: m(torch.zeros(5, 3)), ShapeError, r"\(batch, length, d_model\)"),
+        (lambda m: m(torch.zeros(2, 0, 3)), ShapeError, "length 0"),
+        (
+            lambda m: m(torch.zeros(2, 5, 3, dtype=torch.int64)),
+            ArgumentError,
+            r"floating-point sequences, got torch.int64",
+        ),
+        (lambda m: m(torch.zeros(2, 5, 3, dtype=torch.complex64)), ArgumentError, "got torch.complex64"),
+        (lambda m: m(torch.zeros(2, 5, 3).double()), ArgumentError, r"use layer.double\(\)"),
+        (lambda m: m(torch.zeros(2, 5, 3), lengths=torch.tensor([5, -1])), ArgumentError, "holds -1; .* from 1 to 5"),
+        (lambda m: m(torch.zeros(2, 5, 3), lengths=torch.tensor([5, 0])), ArgumentError, "holds 0"),
+        (lambda m: m(torch.zeros(2, 5, 3), lengths=torch.tensor([6, 1])), ArgumentError, "holds 6"),
+        (lambda m: m(torch.zeros(2, 5, 3), lengths=torch.tensor([5])), ShapeError, r"shape \(1,\); a batch of 2"),
+        (lambda m: m(torch.zeros(2, 5, 3), lengths=torch.tensor([5.0, 1.0])), ArgumentError, "whole numbers"),
+        (lambda m: m(torch.zeros(2, 5, 3), state=m.initial_state(3)), ShapeError, r"state has shape \(3, 3, 6\)"),
+        (lambda m: m.step(torch.zeros(2, 3), m.initial_state(1)), ShapeError, "state has shape"),
+        (lambda m: m.step(torch.zeros(2, 3), m.initial_state(2).double()), ArgumentError, "state is torch.float64"),
+        (lambda m: m.step(torch.zeros(2, 1, 3), m.initial_state(2)), ShapeError, r"\(batch, d_model\)"),
+        (lambda m: m.initial_state(0), ShapeError, "batch must be at least 1"),
+    ],
+)
+def test_wrong_calls(call: Any, error: type[Exception], match: str):
+    with pytest.raises(error, match=match):
+        call(unchecked(S4D(3, 6)))
+
+
+def unchecked(layer: Any) -> Any:
+    """The layer as a user meets it, without the checks of annotations that tests add."""
+    forward, step = (getattr(m, "__wrapped__", m) for m in (type(layer).forward, type(layer).step))
+    layer.forward, layer.step = forward.__get__(layer), step.__get__(layer)
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: S4D(3, 6, bidirectional=True).step(torch.zeros(2, 3), torch.zeros(2, 3, 6)), ArgumentError, "future"),
+        (lambda: S4D(3, 6, bidirectional=True)(torch.zeros(2, 4, 3), return_state=True), ArgumentError, "no state"),
+        (lambda: S4D(3, 6, bidirectional=True).initial_state(2), ArgumentError, "bidirectional"),
+        (lambda: S4D(3, 6, dt_min=0.1, dt_max=0.01), ArgumentError, "dt_min = 0.1, dt_max = 0.01"),
+        (lambda: S4D(3, 6, n_ssm=2), ArgumentError, "n_ssm = 2 must divide d_model = 3"),
+        (lambda: S5(3, 6, blocks=4), ArgumentError, "blocks = 4 must divide d_state = 6"),
+        (lambda: S4PTD(3, 6, rel=0.1, cond=4.0), ArgumentError, "one knob"),
+        (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], stable=True), rel=0.1), ArgumentError, "not both"),
+        (lambda: S4PTD(3, 8, perturbation=ptd(hippo.legs(6)[0], stable=True)), ShapeError, "8 x 8"),
+        (lambda: S4PTD(3, perturbation=ptd(hippo.legt(6)[0], stable=True)), ArgumentError, "another matrix"),
+        (lambda: S4PTD(3, perturbation=ptd(hippo.legs(16)[0], rel=0.3)), UnstableError, r"max Re\(Lambda\) = 0\.\d"),
+        (lambda: S4PTD(3, hippo=(-torch.eye(3), torch.ones(2))), ShapeError, r"\(3, 3\) and \(2,\)"),
+        (lambda: S4PTD(3, 6, hippo="leg"), UnknownNameError, "did you mean"),
+        (lambda: S4PTD(3, hippo=(torch.eye(3), torch.ones(3))), UnstableError, "max Re"),
+        (lambda: LiquidS4(3, 6, degree=1), ArgumentError, "degree must be at least 2"),
+        (lambda: S4D(3, 6, C_init=torch.ones(5)), ShapeError, r"got \(5,\)"),
+        (lambda: S4D(0, 6), ShapeError, "d_model must be at least 1"),
+    ],
+)
+def test_wrong_constructions(call: Any, error: type[Exception], match: str):
+    with pytest.raises(error, match=match):
+        call()
