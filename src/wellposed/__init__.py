@@ -1,10 +1,10 @@
 """Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went.
 
 The rooms, in the order data flows through them: ``linalg`` (matrices), ``hippo`` (the matrices of long memory),
-``systems`` (linear systems and the paper's closed forms).
+``systems`` (linear systems and the paper's closed forms), ``nn`` (sequence layers and models).
 """
 
-from wellposed import errors, hippo, linalg, systems
+from wellposed import errors, hippo, linalg, nn, systems
 from wellposed.linalg import (
     Diagonalization,
     departure_from_normality,
@@ -23,6 +23,7 @@ __all__ = [
     "errors",
     "hippo",
     "linalg",
+    "nn",
     "pseudospectra",
     "ptd",
     "systems",

@@ -1,0 +1,31 @@
+"""Sequence layers and models."""
+
+from wellposed.nn._attention import SelfAttention
+from wellposed.nn._blocks import ResidualBlock, TiedDropout
+from wellposed.nn._groups import parameter_groups
+from wellposed.nn._liquid import LiquidS4
+from wellposed.nn._models import PairClassifier, SequenceClassifier, SequenceModel, SequenceRegressor
+from wellposed.nn._norms import MaskedBatchNorm
+from wellposed.nn._pooling import pool
+from wellposed.nn._s4 import S4
+from wellposed.nn._s4d import S4D, S4PTD
+from wellposed.nn._s5 import S5, S5PTD
+
+__all__ = [
+    "S4",
+    "S4D",
+    "S4PTD",
+    "S5",
+    "S5PTD",
+    "LiquidS4",
+    "MaskedBatchNorm",
+    "PairClassifier",
+    "ResidualBlock",
+    "SelfAttention",
+    "SequenceClassifier",
+    "SequenceModel",
+    "SequenceRegressor",
+    "TiedDropout",
+    "parameter_groups",
+    "pool",
+]

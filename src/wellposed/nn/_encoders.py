@@ -1,0 +1,89 @@
+"""From what a data set holds, tokens or numbers, to vectors of the width of a model."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from wellposed._checks import positive_int
+from wellposed.errors import ArgumentError, ShapeError
+from wellposed.nn._lengths import Lengths
+from wellposed.nn._tracing import readable
+
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+class TokenEncoder(nn.Embedding):
+    """A vector for each token of a vocabulary; whatever stands in the padding is never looked up.
+
+    Tokens equal to ``padding_idx`` have the vector zero, which training leaves alone.
+    """
+
+    def __init__(self, vocabulary: int, d_model: int, *, padding_idx: int | None, dtype: torch.dtype | None) -> None:
+        vocabulary = positive_int(vocabulary, "vocabulary")
+        if padding_idx is not None and not 0 <= padding_idx < vocabulary:
+            raise ArgumentError(f"padding_idx must be from 0 to {vocabulary - 1}, got {padding_idx}")
+        super().__init__(vocabulary, d_model, padding_idx, dtype=dtype)
+
+    def check(self, x: Tensor) -> None:
+        """Whole numbers, ``(batch, length)``."""
+        if x.dtype not in _WHOLE:
+            raise ArgumentError(
+                f"tokens must be whole numbers, got {x.dtype}; for numbers give d_input, not vocabulary"
+            )
+        if x.ndim != 2 or x.shape[1] == 0:
+            raise ShapeError(f"tokens must be (batch, length) with a length of 1 or more, got {tuple(x.shape)}")
+
+    def forward(self, input: Int[Tensor, "batch length"], lengths: Lengths | None = None) -> Tensor:
+        """``(batch, length, d_model)``; tokens that exist must be in the vocabulary."""
+        x = input if lengths is None else torch.where(lengths.mask, input, 0)
+        if x.numel() and readable(x):
+            low, high = (int(v) for v in torch.aminmax(x))
+            if low < 0 or high >= self.num_embeddings:
+                wrong, top = low if low < 0 else high, self.num_embeddings - 1
+                raise ArgumentError(f"token {wrong} is not in the vocabulary, which goes from 0 to {top}")
+        return super().forward(x.long())
+
+
+class NumberEncoder(nn.Linear):
+    """A linear map of the numbers at each step."""
+
+    def __init__(self, d_input: int, d_model: int, *, dtype: torch.dtype | None) -> None:
+        super().__init__(positive_int(d_input, "d_input"), d_model, dtype=dtype)
+
+    def check(self, x: Tensor) -> None:
+        """Real numbers, ``(batch, length, d_input)``, in the precision of the model."""
+        if x.ndim != 3 or x.shape[-1] != self.in_features or x.shape[1] == 0:
+            hint = "; a single number a step is x[..., None]" if x.ndim == 2 and self.in_features == 1 else ""
+            raise ShapeError(
+                f"the model takes (batch, length, d_input) with d_input = {self.in_features} and length at least 1, "
+                f"got {tuple(x.shape)}{hint}"
+            )
+        if not x.dtype.is_floating_point:
+            raise ArgumentError(
+                f"the model takes real floating-point numbers, got {x.dtype}; for tokens give vocabulary"
+            )
+        if (x.dtype == torch.float64) != (self.weight.dtype == torch.float64):
+            remedy = "model.double()" if x.dtype == torch.float64 else "x.double()"
+            raise ArgumentError(f"the input is {x.dtype}, the model {self.weight.dtype}: use {remedy}")
+
+    def forward(self, input: Float[Tensor, "batch length d_input"], lengths: Lengths | None = None) -> Tensor:
+        """``(batch, length, d_model)``, in the precision of the weights under autocast too."""
+        x = input if lengths is None else lengths.zero(input)
+        return super().forward(x.to(self.weight.dtype)).to(self.weight.dtype)
+
+
+def encoder(
+    d_input: int | None, vocabulary: int | None, d_model: int, *, padding_idx: int | None, dtype: torch.dtype | None
+) -> TokenEncoder | NumberEncoder:
+    """For tokens if there is a vocabulary, else for numbers."""
+    if (d_input is None) == (vocabulary is None):
+        both = "neither" if d_input is None else "both"
+        raise ArgumentError(f"give d_input (numbers a step) or vocabulary (how many tokens there are), not {both}")
+    if vocabulary is not None:
+        return TokenEncoder(vocabulary, d_model, padding_idx=padding_idx, dtype=dtype)
+    assert d_input is not None
+    if padding_idx is not None:
+        raise ArgumentError("padding_idx is for tokens: give it with vocabulary, or pass lengths")
+    return NumberEncoder(d_input, d_model, dtype=dtype)

@@ -1,0 +1,136 @@
+"""A model in a folder: its arguments as JSON, its numbers as safetensors; nothing in either is ever executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from wellposed._files import write_whole
+from wellposed.errors import RecordError, WellposedError
+from wellposed.nn._pack import pack, unpack
+from wellposed.nn._s5 import MIMOLayer
+from wellposed.nn._seeded import seeded
+from wellposed.nn._siso import SISOLayer
+
+_FORMAT = "wellposed-model-1"
+_ARGUMENTS = "arguments"
+
+Model = TypeVar("Model", bound="Pretrained")
+
+
+class Pretrained(nn.Module):
+    """``save_pretrained`` and ``from_pretrained`` for a module that keeps what it was built from in ``arguments``.
+
+    Tensors among the arguments (a matrix ``(A, B)``, a ``Diagonalization``) are saved with the weights, so that a model
+    can be loaded where nothing else of its making is at hand. The weights in the file always win over what the
+    arguments compute.
+    """
+
+    arguments: dict[str, Any]
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Write ``config.json`` and ``model.safetensors``, each whole or not at all; the folder is made if need be."""
+        from wellposed import __version__
+
+        folder, extra = Path(folder), {}
+        arguments = pack(self.arguments, extra, _ARGUMENTS)
+        # A copy of each: parameters may be shared, or views of one another.
+        own = {name: t.detach().to("cpu", copy=True) for name, t in self.state_dict().items()}
+        weights = save({name: t.contiguous() for name, t in (own | extra).items()})
+        config = {
+            "format": _FORMAT,
+            "class": type(self).__name__,
+            "version": __version__,
+            "arguments": arguments,
+            "sha256": hashlib.sha256(weights).hexdigest(),
+        }
+        write_whole(folder / "model.safetensors", weights)
+        write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
+        return folder
+
+    @classmethod
+    def from_pretrained(cls: type[Model], folder: str | Path, *, device: Any = None) -> Model:
+        """The model saved there, in its precision, in eval mode, on ``device``."""
+        place = torch.get_default_device() if device is None else device
+        file = Path(folder) / "model.safetensors"
+        config = _read_config(Path(folder) / "config.json", cls.__name__)
+        tensors = _read_weights(file, config["sha256"])
+        model = _build(cls, config["arguments"], tensors, Path(folder) / "config.json")
+        own = {name: t for name, t in tensors.items() if not name.startswith(f"{_ARGUMENTS}.")}
+        _fit_modes(model, own)
+        try:
+            model.load_state_dict(own, assign=True)
+        except RuntimeError as error:
+            raise RecordError(f"{file} does not fit the model of config.json beside it: {error}") from None
+        return model.to(place).eval()
+
+
+def _read_config(path: Path, name: str) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise RecordError(f"{path} is not JSON, or is damaged: {error}") from None
+    if not isinstance(config, dict) or config.get("format") != _FORMAT:
+        raise RecordError(f"{path} does not describe a saved model: its format is not {_FORMAT!r}")
+    for key, kind in (("class", str), ("arguments", dict), ("sha256", str)):
+        if not isinstance(config.get(key), kind):
+            raise RecordError(f"{path} lacks {key!r}: it is damaged, or from another version")
+    if config["class"] != name:
+        raise RecordError(f"{path} describes a {config['class']}, not a {name}: use {config['class']}.from_pretrained")
+    return config
+
+
+def _read_weights(path: Path, digest: str) -> dict[str, Tensor]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise RecordError(f"{path} is damaged, or not the one config.json was written with: its SHA-256 differs")
+    try:
+        return load(content)
+    except SafetensorError as error:
+        raise RecordError(f"{path} is not a safetensors file: {error}") from None
+
+
+def _build(cls: type[Model], arguments: dict[str, Any], tensors: Mapping[str, Tensor], path: Path) -> Model:
+    """The constructor called again; the random numbers it draws are thrown away, PyTorch's generator stays put."""
+    try:
+        with seeded(0):
+            return cls(**unpack(arguments, tensors))
+    except (WellposedError, TypeError, KeyError, AttributeError) as error:
+        raise RecordError(f"{path} does not rebuild a {cls.__name__}: {error}") from None
+
+
+def _fit_modes(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
+    """Make room where the file has another number of modes.
+
+    A pair of eigenvalues on one machine may be two real ones on the next, which takes a mode more: the perturbation is
+    computed again when a model is rebuilt, but what was trained is what counts.
+    """
+    for prefix, module in model.named_modules():
+        count = stored.get(f"{prefix}.count")
+        if not isinstance(module, (SISOLayer, MIMOLayer)) or count is None or count.shape == module.count.shape:
+            continue
+        own = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))
+        for name, axis in _mode_axes(module).items():
+            if name in own:
+                shape = list(own[name].shape)
+                shape[axis] = count.numel()
+                own[name].data = own[name].new_empty(shape)
+
+
+def _mode_axes(layer: SISOLayer | MIMOLayer) -> dict[str, int]:
+    """Where each tensor of a layer counts modes."""
+    both = {"A_log_real": -1, "A_imag": -1, "count": -1, "C": -2}
+    return both | ({"B": -3, "log_dt": -1} if isinstance(layer, MIMOLayer) else {"B": -2, "P": -3})
