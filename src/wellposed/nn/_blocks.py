@@ -49,12 +49,10 @@ class ResidualBlock(nn.Module):
 
     With ``y`` the output of the layer and ``x = dropout(activation(y))`` the gates are, W and V with a bias each:
 
-    ==========  ======================  ========================================================
-    ``"full"``  ``W x * sigmoid(V x)``  S4, S4D, S4-PTD; S5's ``full_glu``
-    ``"half"``  ``x * sigmoid(W x)``    S5's ``half_glu1``
-    ``"half2"`` ``y * sigmoid(W x)``    S5's ``half_glu2``: only what enters the gate is activated
-    ``"none"``  ``x``                   S5's ``gelu``; channels of an S4 layer then never meet
-    ==========  ======================  ========================================================
+    - ``"full"``: ``W x * sigmoid(V x)``, as in S4, S4D, S4-PTD; S5's ``full_glu``.
+    - ``"half"``: ``x * sigmoid(W x)``, S5's ``half_glu1``.
+    - ``"half2"``: ``y * sigmoid(W x)``, S5's ``half_glu2``: only what enters the gate is activated.
+    - ``"none"``: ``x``, S5's ``gelu``; channels of an S4 layer then never meet.
 
     S5 uses ``activation="gelu_tanh"``, the approximate GELU. ``tied_dropout`` shares a mask over time.
 
