@@ -137,6 +137,19 @@ def test_float32_steps_at_length_16384(kind: str):
     assert off(state, last) < 1e-4
 
 
+@pytest.mark.parametrize("kind", ["s4d", "s5"])
+@torch.no_grad()
+def test_modes_that_hardly_decay_keep_their_phase(kind: str):
+    """131072 steps in float32 beside the float64 convolution; powers by squaring in float32 would be off by 3e-3."""
+    layer = build(kind, 2, 8, dtype=torch.float32)
+    layer.A_log_real.fill_(-12.0)
+    layer.log_dt.fill_(-3.0)
+    u = signal(1, 131072, 2, dtype=torch.float32)
+    exact = build(kind, 2, 8, mode="conv")
+    exact.load_state_dict(layer.state_dict())
+    assert off(layer(u), exact(u.double())) < 1e-5
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(cuts=st.lists(st.integers(1, 150), min_size=1, max_size=5))
 @settings(max_examples=8)
@@ -379,6 +392,26 @@ def test_the_stepper_is_step(kind: str):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["s4", "s4ptd", "s5", "liquid-kb"])
+@torch.no_grad()
+def test_the_stepper_under_autocast(kind: str):
+    layer = build(kind, 4, 8, dtype=torch.float32)
+    u, state = signal(2, 4, dtype=torch.float32), signal(2, *layer.state_shape, dtype=torch.float32)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        found = layer.stepper()(u, state)
+    for a, b in zip(found, layer.step(u, state), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_the_scales_of_s5():
+    """Variances of the published initialisation (Smith et al., 2023), measured on a large draw; V is unitary here."""
+    n, h = 64, 256
+    for C_init, expected in (("lecun_normal", 2 / (n * h)), ("truncated_normal", 2 / n), ("complex_normal", 1.0)):
+        layer: Any = build("s5", h, n, C_init=C_init, device="cpu")
+        assert layer.C.square().sum(-1).mean().item() == pytest.approx(expected, rel=0.03)
+    assert layer.B.square().sum(-1).mean().item() == pytest.approx(1 / n, rel=0.03)
+
+
 def test_randomness_is_the_seed_and_nothing_else():
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
@@ -447,6 +480,9 @@ def unchecked(layer: Any) -> Any:
         (lambda: S4PTD(3, 6, hippo="leg"), UnknownNameError, "did you mean"),
         (lambda: S4PTD(3, hippo=(torch.eye(3), torch.ones(3))), UnstableError, "max Re"),
         (lambda: LiquidS4(3, 6, degree=1), ArgumentError, "degree must be at least 2"),
+        (lambda: S4D(3, 0), ShapeError, "d_state must be at least 1"),
+        (lambda: S4PTD(3, 0), ShapeError, "d_state must be at least 1"),
+        (lambda: S4(3, 0), ShapeError, "d_state must be at least 1"),
         (lambda: S4D(3, 6, C_init=torch.ones(5)), ShapeError, r"got \(5,\)"),
         (lambda: S4D(0, 6), ShapeError, "d_model must be at least 1"),
     ],

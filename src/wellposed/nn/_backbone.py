@@ -131,6 +131,8 @@ class Backbone(nn.Module):
     def _each(self, state: States | None) -> tuple[Tensor | None, ...]:
         if state is None:
             return (None,) * len(self.blocks)
+        if isinstance(state, Tensor):
+            raise ShapeError(f"state is one tensor; this model needs a tuple of {len(self.blocks)}, one for each layer")
         if len(state) != len(self.blocks):
             raise ShapeError(
                 f"state holds {len(state)} tensors; this model has {len(self.blocks)} layers, one for each"

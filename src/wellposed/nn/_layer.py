@@ -23,6 +23,14 @@ def full_precision(device: torch.device) -> AbstractContextManager[Any]:
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
+def keep_length(u: Tensor) -> None:
+    """A compiler makes one version for each length: chunks and tables depend on it, and open ones take it minutes."""
+    if torch.compiler.is_dynamo_compiling():
+        from torch._dynamo.comptime import comptime
+
+        comptime.force_static(u.shape[1])
+
+
 class SequenceLayer(nn.Module, ABC):
     """``(batch, length, d_model)`` to the same shape.
 
@@ -74,6 +82,7 @@ class SequenceLayer(nn.Module, ABC):
         if state is not None:
             self._check_state(state, u)
         dtype = u.dtype
+        keep_length(u)
         with full_precision(u.device):
             u = u.to(self.compute_dtype)
             y, last = self._sequence(u if known is None else known.zero(u), known, state, return_state)
@@ -105,7 +114,23 @@ class SequenceLayer(nn.Module, ABC):
         It keeps the parameters as they are now, and checks nothing.
         """
         self._forward_only("stepper")
-        return self.step
+        with full_precision(next(self.parameters()).device):
+            constants = self._constants()
+
+        def step(u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+            with full_precision(u.device):
+                y, state = self._advance(constants, u.to(self.compute_dtype), state)
+            return y.to(u.dtype), state
+
+        return step
+
+    def _constants(self) -> tuple[Tensor, ...]:
+        """What a step needs of the parameters."""
+        return ()
+
+    def _advance(self, constants: tuple[Tensor, ...], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One step with the constants at hand."""
+        return self._one_step(u, state)
 
     def _forward_only(self, what: str) -> None:
         if self.bidirectional:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn._kernels import Bank, DenseBank, Discretisation
 from wellposed.nn._layer import Mode
@@ -47,7 +48,7 @@ class LiquidS4(S4):
     ) -> None:
         if kernel not in ("kb", "polyb"):
             raise UnknownNameError("kernel", kernel, ("kb", "polyb"))
-        if degree < 2:
+        if positive_int(degree, "degree") < 2:
             raise ArgumentError(f"degree must be at least 2, got {degree}: without products this is S4")
         super().__init__(
             d_model,

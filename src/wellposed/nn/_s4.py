@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wellposed._checks import positive_int
 from wellposed.nn._initial import low_rank
 from wellposed.nn._kernels import Bank, DenseBank, Discretisation, adjoint, times, wide
 from wellposed.nn._layer import Mode
@@ -43,7 +44,7 @@ class S4(SISOLayer):
     ) -> None:
         super().__init__(
             d_model,
-            low_rank(hippo, d_state),
+            low_rank(hippo, positive_int(d_state, "d_state")),
             n_ssm=n_ssm,
             dt_min=dt_min,
             dt_max=dt_max,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from wellposed._checks import positive_int
 from wellposed.errors import UnknownNameError
 from wellposed.linalg import Diagonalization
 from wellposed.nn._initial import Hippo, Modes, formula, normal_part, perturbed
@@ -61,6 +62,7 @@ class S4D(DiagonalLayer):
     ) -> None:
         if init not in ("legs", "lin", "inv"):
             raise UnknownNameError("init", init, ("legs", "lin", "inv"))
+        d_state = positive_int(d_state, "d_state")
         modes = normal_part(d_state) if init == "legs" else formula(init, d_state)
         super().__init__(
             d_model,
@@ -135,6 +137,8 @@ def ptd_modes(
     cond: float | int | None,
 ) -> Modes:
     """Modes of the perturbed matrix; 64 states unless a matrix or a perturbation says otherwise."""
-    if d_state is None and isinstance(hippo, str):
+    if d_state is not None:
+        d_state = positive_int(d_state, "d_state")
+    elif isinstance(hippo, str):
         d_state = 64 if perturbation is None else perturbation.n
     return perturbed(hippo, d_state, perturbation, rel, cond)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -23,13 +21,16 @@ from wellposed.systems import DiagonalSystem
 
 CInit = Literal["lecun_normal", "truncated_normal", "complex_normal"]
 _C_INITS = ("lecun_normal", "truncated_normal", "complex_normal")
+_SPREAD = 0.8796256610342398  # standard deviation of a standard normal number cut off at 2
 
 
 class MIMOLayer(SequenceLayer):
     """One diagonal system with ``d_model`` inputs and outputs; every state has its own step ``dt``.
 
-    ``B`` starts as ``V^-1`` times a LeCun-normal matrix. ``C`` starts as a LeCun-normal or truncated normal matrix
-    times ``V``, or as complex normal numbers.
+    At the start ``B`` is ``V^-1 b`` and ``C`` is ``c V``, with real ``b`` and complex ``c`` drawn from normal
+    distributions cut off at two standard deviations: variance ``1/n`` for ``b``; for the parts of ``c`` it is ``1/n``
+    (``C_init="truncated_normal"``) or ``1/(n d_model)`` (``"lecun_normal"``). ``"complex_normal"`` draws ``C`` itself,
+    standard complex normal. These are the scales of the published code (Smith et al., 2023).
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class MIMOLayer(SequenceLayer):
             ("mode", mode, ("auto", "scan", "conv")),
             ("C_init", C_init, _C_INITS),
         ):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
+            if not isinstance(name, str) or name not in known:
+                raise UnknownNameError(kind, name if isinstance(name, str) else type(name).__name__, known)
         self.d_state = n = modes.V.shape[0]
         self.disc: Discretisation = disc
         self.mode: Mode = mode
@@ -71,14 +72,14 @@ class MIMOLayer(SequenceLayer):
         self.log_dt = parameter(random_log_dt(stored, dt_min, dt_max, draw))
         self.A_log_real = parameter((-modes.Lambda.real).log())
         self.A_imag = parameter(modes.Lambda.imag.clone())
-        self.B = parameter(pairs_of(modes.V_inv @ (normal(n, d_model) / d_model**0.5).to(modes.V.dtype)))
+        self.B = parameter(pairs_of(modes.V_inv @ _lecun((n, d_model), n, draw).to(modes.V.dtype)))
         directions = 2 if bidirectional else 1
         if C_init == "complex_normal":
             self.C = parameter(normal(directions, d_model, stored, 2) / 2**0.5)
         else:
-            c = normal(directions, d_model, n)
-            c = c / n**0.5 if C_init == "lecun_normal" else _truncated(c, draw)
-            self.C = parameter(pairs_of(c.to(modes.V.dtype) @ modes.V))
+            fan = n * d_model if C_init == "lecun_normal" else n
+            c = torch.view_as_complex(_lecun((directions, d_model, n, 2), fan, draw))
+            self.C = parameter(pairs_of(c @ modes.V))
         self.D = parameter(normal(d_model))
         self.register_buffer("count", placed(modes.count, device, dtype))
         self.count: Tensor
@@ -107,11 +108,10 @@ class MIMOLayer(SequenceLayer):
 
     def _states(self, bank: DiagonalBank, v: Tensor, x0: Tensor | None) -> Tensor:
         """Every state, ``(batch, length, state)``."""
-        A = bank.transition.to(v.dtype)
         first = torch.zeros_like(v[:, 0]) if x0 is None else x0
         if self.mode == "conv" and not torch.compiler.is_exporting():
             return _convolved(bank, v, first)
-        return scan(v[None], A, first[None])[0]
+        return scan(v[None], bank.transition, first[None])[0]
 
     def _sequence(
         self, u: Tensor, lengths: Lengths | None, state: Tensor | None, want_state: bool
@@ -141,11 +141,6 @@ class MIMOLayer(SequenceLayer):
         A, B, C, D = constants
         x = times(A, state[None])[0] + u @ B
         return x @ C + D * u, x
-
-    def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """``step`` with everything that depends on the parameters computed once."""
-        self._forward_only("stepper")
-        return partial(self._advance, self._constants())
 
     def system(self) -> DiagonalSystem:
         """The layer as it stands: a system of continuous time, in which one step takes one unit of time.
@@ -182,11 +177,12 @@ def _convolved(bank: DiagonalBank, v: Tensor, x0: Tensor) -> Tensor:
     return x + torch.stack([a * p - b * q, a * q + b * p], -1).flatten(-2)
 
 
-def _truncated(c: Tensor, draw: torch.Generator | None) -> Tensor:
-    """Standard normal numbers within two standard deviations: those outside are drawn again."""
-    while bool((outside := c.abs() > 2).any()):
-        c = torch.where(outside, torch.randn(c.shape, dtype=c.dtype, generator=draw, device="cpu"), c)
-    return c
+def _lecun(shape: tuple[int, ...], fan: int, draw: torch.Generator | None) -> Tensor:
+    """Variance ``1 / fan``, normal but for what lies beyond two standard deviations, which is drawn again."""
+    x = torch.randn(shape, dtype=torch.float64, generator=draw, device="cpu")
+    while bool((outside := x.abs() > 2).any()):
+        x = torch.where(outside, torch.randn(shape, dtype=torch.float64, generator=draw, device="cpu"), x)
+    return x / (_SPREAD * fan**0.5)
 
 
 def _split_blocks(d_state: int, J: int) -> int:
@@ -237,7 +233,8 @@ class S5(MIMOLayer):
 class S5PTD(MIMOLayer):
     """S5-PTD: the whole HiPPO matrix, perturbed and diagonalised, in ``blocks`` copies of size ``d_state / blocks``.
 
-    The perturbation is real, so eigenvalues come in pairs and half the states suffice.
+    The perturbation is real, so eigenvalues come in pairs and half the states suffice. Of ``hippo=(A, B)`` only ``A``
+    is used: the input matrix of an S5 layer is drawn.
 
     >>> S5PTD(4, 64, blocks=4, rel=0.05)(torch.randn(2, 100, 4)).shape
     torch.Size([2, 100, 4])

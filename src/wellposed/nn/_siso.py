@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -176,11 +174,6 @@ class SISOLayer(SequenceLayer):
         A, B, C, D = constants
         x = times(A, state.transpose(0, 1)).transpose(0, 1) + u[..., None] * B
         return (x * C).sum(-1) + D * u, x
-
-    def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """``step`` with everything that depends on the parameters computed once."""
-        self._forward_only("stepper")
-        return partial(self._advance, self._constants())
 
     def extra_repr(self) -> str:
         """Sizes, as the constructor takes them."""

@@ -40,7 +40,7 @@ def run_scan(bank: Bank, u: Signal, x0: State | None, *, chunk: int | None = Non
     if whole:
         U = u[..., : whole * T].reshape(H, batch * whole, T)
         added = (U @ columns.flip(-1).mT).unflatten(1, (batch, whole))
-        X = scan(added, bank.every(T).transition.to(u.dtype), x)
+        X = scan(added, bank.every(T).transition, x)
         before = torch.cat([x[:, :, None], X[:, :, :-1]], 2).flatten(1, 2)
         y = torch.baddbmm(U @ _toeplitz(kernel), before, rows[:, 1:].mT)
         parts.append(y.reshape(H, batch, whole * T))
@@ -78,7 +78,7 @@ def run_convolution(bank: Bank, u: Signal, x0: State | None) -> tuple[Signal, St
     # The last state: every chunk folded, then weighed by the steps that follow it. Zeros go in front.
     chunks = F.pad(u, (J * T - length, 0)).unflatten(-1, (J, T))
     folded = torch.einsum("hbjt,hst->hbjs", chunks, columns.flip(-1))
-    A = coarse.transition.to(u.dtype)
+    A = coarse.transition
     x = scan(folded, A, torch.zeros(H, batch, bank.states, dtype=u.dtype, device=u.device))[:, :, -1]
     if x0 is None:
         return y, x

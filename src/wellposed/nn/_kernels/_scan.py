@@ -22,7 +22,10 @@ State = Float[Tensor, "channel batch state"]
 
 
 def scan(s: Steps, A: Float[Tensor, "channel state *state"], x0: State) -> Steps:
-    """Every state ``x_0 .. x_{J-1}`` that follows ``x_{-1} = x0``."""
+    """Every state ``x_0 .. x_{J-1}`` that follows ``x_{-1} = x0``.
+
+    ``A`` may be of higher precision than the states: its powers are, and only their products with states are not.
+    """
     if torch.compiler.is_exporting():
         return doubling(s, A, x0)
     return _Scan.apply(s, A, x0)
@@ -55,10 +58,10 @@ def adjoint(A: Tensor) -> Tensor:
 
 def doubling(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     """The same by plain operations, for exporters: after k rounds each state knows the last ``2^k`` inputs."""
-    x = torch.cat([s[:, :, :1] + times(A, x0)[:, :, None], s[:, :, 1:]], 2)
+    x = torch.cat([s[:, :, :1] + times(A.to(s.dtype), x0)[:, :, None], s[:, :, 1:]], 2)
     shift = 1
     while shift < s.shape[2]:
-        x = torch.cat([x[:, :, :shift], x[:, :, shift:] + times(A, x[:, :, :-shift])], 2)
+        x = torch.cat([x[:, :, :shift], x[:, :, shift:] + times(A.to(s.dtype), x[:, :, :-shift])], 2)
         A, shift = power_of_two(A, 1), 2 * shift
     return x
 
@@ -79,22 +82,22 @@ def _(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
 def _scan_into(out: Tensor, s: Tensor, A: Tensor, x0: Tensor) -> None:
     J = s.shape[2]
     whole = J - J % GROUP if J > GROUP else 0
-    last = x0
+    last, one = x0, A.to(s.dtype)
     if whole:
         groups = out[:, :, :whole].unflatten(2, (-1, GROUP))
         inputs = s[:, :, :whole].unflatten(2, (-1, GROUP))
         added = inputs[..., 0, :].clone(memory_format=torch.contiguous_format)
         for i in range(1, GROUP):
-            _advance(added, A, added, inputs[..., i, :])
+            _advance(added, one, added, inputs[..., i, :])
         ends = torch.empty_like(added)
         _scan_into(ends, added, power_of_two(A, GROUP.bit_length() - 1), x0)
         state = torch.cat([x0[:, :, None], ends[:, :, :-1]], 2)
         for i in range(GROUP):
-            _advance(groups[..., i, :], A, state, inputs[..., i, :])
+            _advance(groups[..., i, :], one, state, inputs[..., i, :])
             state = groups[..., i, :]
         last = ends[:, :, -1]
     for j in range(whole, J):
-        _advance(out[:, :, j], A, last, s[:, :, j])
+        _advance(out[:, :, j], one, last, s[:, :, j])
         last = out[:, :, j]
 
 
@@ -125,7 +128,7 @@ class _Scan(torch.autograd.Function):
         back = adjoint(A)
         r = _Scan.apply(grad.flip(2), back, torch.zeros_like(x0)).flip(2)
         before = torch.cat([x0[:, :, None], x[:, :, :-1]], 2)
-        return r, _gradient_of_A(A, r, before), times(back, r[:, :, 0])
+        return r, _gradient_of_A(A, r, before).to(A.dtype), times(back.to(r.dtype), r[:, :, 0])
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, s: Tensor, A: Tensor, x0: Tensor) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
