@@ -130,14 +130,40 @@ def table(rows: list[dict[str, Any]]) -> None:
         print(f"{row['case']:15} {row['length']:7} {numbers}   {ratio}")
 
 
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """Time and memory over the length, baseline and layers."""
+    from wellposed.report._style import S4 as GREY
+    from wellposed.report._style import S4D as WARM
+    from wellposed.report._style import SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
+
+    styles = {"baseline": ("s--", WARM, "S4D, materialised"), "s4d scan": ("o-", SHADES[1], "S4D")}
+    styles |= {"s4ptd scan": ("o-", THIRD, "S4-PTD"), "s5ptd scan": ("o-", SHADES[3], "S5-PTD")}
+    styles |= {"s4 scan": ("o-", GREY, "S4")}
+    figure, (top, bottom) = pyplot().subplots(2, 1, figsize=(WIDTH, 6.4), sharex=True)
+    for case, (style, color, label) in styles.items():
+        mine = [row for row in rows if row["case"] == case]
+        length = [row["length"] for row in mine]
+        top.loglog(length, [row["both"] for row in mine], style, color=color, ms=4, label=label)
+        bottom.loglog(length, [row["bytes"] / 2**20 for row in mine], style, color=color, ms=4)
+    top.set_title("Seconds, forward and backward", loc="left")
+    bottom.set_title("Peak memory of the process, MiB", loc="left")
+    bottom.set(
+        xlabel="length of the sequence", xticks=[1024, 4096, 16384, 65536], xticklabels=["1k", "4k", "16k", "64k"]
+    )
+    bottom.minorticks_off()
+    top.legend(fontsize=9.5)
+    path.write_text(standalone(to_svg(figure, "layers")), encoding="utf-8")
+
+
 def main() -> None:
-    """Print the table; with --record, keep it."""
+    """Print the table; with --record, keep it; with --plot, draw it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--cases", nargs="+", default=CASES)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--record", type=Path, help="write the table and its provenance to this JSON file")
+    parser.add_argument("--plot", type=Path, help="draw time and memory to this SVG file")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -155,6 +181,8 @@ def main() -> None:
     steps = [measure_steps(name, options.device) for name in LAYERS]
     for row in steps:
         print(f"{row['layer']:15} step {row['step']:7.0f} us, stepper {row['stepper']:7.0f} us")
+    if options.plot:
+        plot(rows, options.plot)
     if options.record:
         sizes = {"batch": BATCH, "d_model": CHANNELS, "d_state": STATES}
         made_by = provenance("python benchmarks/layers.py", time.perf_counter() - start, seed=0)
