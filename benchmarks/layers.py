@@ -24,9 +24,8 @@ from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4
 
 BATCH, CHANNELS, STATES = 4, 64, 64
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
-CASES = ("baseline", "s4d scan", "s4d conv", "s4ptd scan", "s4 scan", "s4 conv", "s5 scan", "s5 conv", "s5ptd scan")
-CASES += ("liquid-s4 scan",)
 LAYERS = {"s4d": S4D, "s4ptd": S4PTD, "s4": S4, "s5": S5, "s5ptd": S5PTD, "liquid-s4": LiquidS4}
+CASES = ("baseline", *(f"{name} {mode}" for name in LAYERS for mode in ("scan", "conv")))
 
 
 class Materialised(nn.Module):

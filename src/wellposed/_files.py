@@ -20,7 +20,7 @@ def write_whole(path: Path, content: str | bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, content)
     except OSError as error:
-        raise RecordError(f"cannot write {path}: {error.strerror}") from None
+        raise RecordError(f"cannot write {path}: {error.strerror or error}") from None
     return path
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wellposed.errors import ArgumentError
+from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn import S4D, ResidualBlock, SelfAttention, TiedDropout
 
 GLUS = ["full", "half", "half2", "none"]
@@ -149,3 +149,28 @@ def test_errors():
         both.initial_state(2)
     with pytest.raises(ArgumentError, match="reads the future"):
         both(sequences(2, 5, 4), return_state=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda block: block(torch.zeros(2, 5, 3)), r"d_model = 4, got \(2, 5, 3\)"),
+        (lambda block: block(torch.zeros(2, 5, 4).double()), "torch.float64"),
+        (lambda block: block(torch.zeros(2, 5, 4).bfloat16()), "this block torch.float32: .*autocast"),
+        (lambda block: block(torch.zeros(2, 5, 4, dtype=torch.int64)), "floating-point"),
+        (lambda block: block.step(torch.zeros(2, 3), block.initial_state(2)), r"got \(2, 3\)"),
+    ],
+)
+def test_a_block_checks_before_its_norm(call: Any, match: str):
+    block: Any = ResidualBlock(S4D(4, 6)).eval()
+    for name in ("forward", "step"):  # as a user meets them, without the checks of annotations that tests add
+        method = getattr(ResidualBlock, name)
+        setattr(block, name, getattr(method, "__wrapped__", method).__get__(block))
+    with pytest.raises((ArgumentError, ShapeError), match=match):
+        call(block)
+
+
+def test_a_block_is_built_around_a_sequence_layer():
+    build: Any = getattr(ResidualBlock.__init__, "__wrapped__", ResidualBlock.__init__)
+    with pytest.raises(ArgumentError, match="got Linear"):
+        build(ResidualBlock.__new__(ResidualBlock), torch.nn.Linear(4, 4))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nn_twin
 from wellposed import hippo, ptd
-from wellposed.errors import ArgumentError, ShapeError, UnknownNameError, UnstableError
+from wellposed.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError, UnstableError
 from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4
 
 DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
@@ -392,6 +392,31 @@ def test_the_stepper_is_step(kind: str):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["scan", "conv"])
+def test_a_mode_that_forgets_within_one_step(mode: Any):
+    """``lambda dt = -2`` makes ``lambda_bar = 0`` under the bilinear rule; it has no logarithm."""
+    A = torch.tensor([[-1.0]], dtype=torch.float64)
+    layer = S4PTD(
+        1, hippo=(A, torch.ones(1)), disc="bilinear", dt_min=2.0, dt_max=2.0, dtype=torch.float64, mode=mode, seed=0
+    )
+    u = signal(1, 20, 1).cpu()
+    y = layer(u)
+    expected = layer.C[0, 0, 0, 0] * layer.B[0, 0, 0] * u + layer.D * u  # B_bar = dt / (1 - dt lambda / 2) B = B
+    torch.testing.assert_close(y, expected, rtol=1e-7, atol=1e-7)
+    gradients = torch.autograd.grad(y.sum(), list(layer.parameters()))
+    assert all(torch.isfinite(g).all() for g in gradients)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_may_lie_anywhere_in_memory(kind: str):
+    layer = build(kind, 2, 5)
+    u, state = signal(2, 40, 2), signal(2, *layer.state_shape)
+    odd = torch.zeros(state.numel() + 1, dtype=state.dtype, device=DEVICE)[1:].view(state.shape).copy_(state)
+    strided = torch.stack([state, state], -1)[..., 0]
+    for other in (odd, strided):
+        torch.testing.assert_close(layer(u, state=other), layer(u, state=state))
+
+
 @pytest.mark.parametrize("kind", ["s4", "s4ptd", "s5", "liquid-kb"])
 @torch.no_grad()
 def test_the_stepper_under_autocast(kind: str):
@@ -448,6 +473,11 @@ def test_randomness_is_the_seed_and_nothing_else():
         (lambda m: m.step(torch.zeros(2, 3), m.initial_state(2).double()), ArgumentError, "state is torch.float64"),
         (lambda m: m.step(torch.zeros(2, 1, 3), m.initial_state(2)), ShapeError, r"\(batch, d_model\)"),
         (lambda m: m.initial_state(0), ShapeError, "batch must be at least 1"),
+        (lambda m: m(torch.zeros(0, 5, 3)), ShapeError, "the batch is empty"),
+        (lambda m: m([[1.0]]), ArgumentError, "takes a tensor, got list"),
+        (lambda m: m(torch.zeros(2, 5, 3), state=[1.0]), ArgumentError, "state must be a tensor"),
+        (lambda m: m(torch.zeros(2, 5, 3), state=m.initial_state(2).to("meta")), ArgumentError, "state is on meta"),
+        (lambda m: m(torch.zeros(2, 5, 3), lengths=torch.tensor([True, True])), ArgumentError, "whole numbers"),
     ],
 )
 def test_wrong_calls(call: Any, error: type[Exception], match: str):
@@ -481,6 +511,20 @@ def unchecked(layer: Any) -> Any:
         (lambda: S4PTD(3, hippo=(torch.eye(3), torch.ones(3))), UnstableError, "max Re"),
         (lambda: LiquidS4(3, 6, degree=1), ArgumentError, "degree must be at least 2"),
         (lambda: S4D(3, 0), ShapeError, "d_state must be at least 1"),
+        (lambda: S4D(3, 0, init="lin"), ShapeError, "d_state must be at least 1"),
+        (lambda: S4D(3, 6, seed=-1), ArgumentError, "seed must be a whole number from 0"),
+        (lambda: S4D(3, 6, dtype=torch.int64), ArgumentError, "dtype = torch.int64"),
+        (lambda: S4D(3, 6, C_init="uniform"), ArgumentError, "C_init is 'normal' or a tensor"),
+        (lambda: S4D(3, 6, C_init=torch.full((6,), torch.nan)), NotFiniteError, "C_init has 6 entries"),
+        (lambda: S4PTD(3, hippo=(-torch.eye(3), torch.tensor([1.0, torch.inf, 1.0]))), NotFiniteError, r"B\[1\] = inf"),
+        (lambda: S4PTD(3, hippo=(1j * torch.eye(3), torch.ones(3))), ArgumentError, "must be real"),
+        (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], field="complex")), ArgumentError, "is complex"),
+        (
+            lambda: S4PTD(3, hippo=(2 * hippo.legs(6)[0], torch.ones(6)), perturbation=ptd(hippo.legs(6)[0]).half()),
+            ArgumentError,
+            "another matrix",
+        ),
+        (lambda: S5PTD(3, hippo=hippo.legs(6), blocks=0), ShapeError, "blocks must be at least 1"),
         (lambda: S4PTD(3, 0), ShapeError, "d_state must be at least 1"),
         (lambda: S4(3, 0), ShapeError, "d_state must be at least 1"),
         (lambda: S4D(3, 6, C_init=torch.ones(5)), ShapeError, r"got \(5,\)"),

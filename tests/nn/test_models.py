@@ -417,3 +417,18 @@ print(json.dumps(found))
     )
     for call, message in calls.items():
         assert message in found[call]
+
+
+def test_means_of_long_sequences_in_half_precision():
+    """float16 ends at 65504: neither the count nor the sum may be kept in it."""
+    x = torch.full((1, 70000, 1), 8.0, dtype=torch.float16)
+    assert pool(x, torch.tensor([70000]), "mean").item() == 8.0
+
+
+def test_a_step_needs_a_state():
+    model: Any = small(SequenceRegressor, "s4d", pooling="none").eval()
+    step = getattr(type(model.backbone).step, "__wrapped__", type(model.backbone).step)
+    with pytest.raises(ArgumentError, match="begin with initial_state"):
+        step(model.backbone, numbers(2, 2), None)
+    with pytest.raises(ShapeError, match="needs a tuple of"):
+        step(model.backbone, numbers(2, 2), model.initial_state(2)[0])

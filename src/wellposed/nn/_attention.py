@@ -142,7 +142,7 @@ class SelfAttention(SequenceLayer):
         if not self.causal:
             raise ArgumentError(f"{what} of attention that reads the future: pass causal=True")
 
-    def _check_state(self, state: Tensor, u: Tensor) -> None:
+    def _check_state(self, state: Any, u: Tensor) -> None:
         batch, expected = u.shape[0], f"({u.shape[0]}, 2, steps so far, {self.d_model})"
         if state.ndim != 4 or (*state.shape[:2], state.shape[3]) != (batch, 2, self.d_model):
             raise ShapeError(f"state has shape {tuple(state.shape)}; this layer and batch need {expected}")

@@ -118,7 +118,8 @@ class Backbone(nn.Module):
         self.encoder.check(x)
         h, states = self.encoder(x)[:, 0], []
         for i, before in enumerate(self._each(state)):
-            assert before is not None
+            if before is None:
+                raise ArgumentError("step continues a state, got None: begin with initial_state(batch)")
             h, after = self._block(i).step(h, before)
             states.append(after)
         return normalise_step(self.norm, h), tuple(states)
@@ -128,7 +129,7 @@ class Backbone(nn.Module):
         assert isinstance(block, ResidualBlock)
         return block
 
-    def _each(self, state: States | None) -> tuple[Tensor | None, ...]:
+    def _each(self, state: Any) -> tuple[Tensor | None, ...]:
         if state is None:
             return (None,) * len(self.blocks)
         if isinstance(state, Tensor):

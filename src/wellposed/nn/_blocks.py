@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -76,6 +76,8 @@ class ResidualBlock(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(layer, SequenceLayer):
+            raise ArgumentError(f"a block is built around a sequence layer such as S4PTD, got {type(layer).__name__}")
         for kind, name, known in (("activation", activation, _ACTIVATIONS), ("glu", glu, _GLUS)):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
@@ -101,7 +103,8 @@ class ResidualBlock(nn.Module):
         return_state: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """As of the layer: outputs in the padding are zero, and a state continues an earlier call."""
-        known = None if u.ndim != 3 else as_lengths(lengths, u.shape[0], u.shape[1], u.device)
+        self._check_input(u, 3, "(batch, length, d_model)")
+        known = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
         u = u if known is None else known.zero(u)
         x = normalise(self.norm, u, known) if self.prenorm else u
         found = self.layer(x, lengths=known, state=state, return_state=return_state)
@@ -118,10 +121,18 @@ class ResidualBlock(nn.Module):
         """One step for every sequence of a batch: output and next state. Meant for eval mode."""
         if isinstance(self.dropout, TiedDropout) and self.dropout.p > 0 and self.training:
             raise ArgumentError("step in training with dropout tied over time: a step knows no mask; use eval()")
+        self._check_input(u, 2, "(batch, d_model)")
         x = normalise_step(self.norm, u) if self.prenorm else u
         y, state = self.layer.step(x, state)
         z = self._around(u, y)
         return z if self.prenorm else normalise_step(self.norm, z), state
+
+    def _check_input(self, u: Any, ndim: int, shape: str) -> None:
+        """As the layer does, before the norm meets it; without autocast nothing converts what is not alike."""
+        self.layer._check_input(u, ndim, shape)
+        own = next(self.layer.parameters()).dtype
+        if u.dtype != own and not torch.is_autocast_enabled(u.device.type):
+            raise ArgumentError(f"the sequence is {u.dtype}, this block {own}: convert one of them, or use autocast")
 
     def _around(self, u: Tensor, y: Tensor) -> Tensor:
         """What follows the layer, and the input added."""

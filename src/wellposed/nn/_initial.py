@@ -12,6 +12,7 @@ from jaxtyping import Complex128, Float64
 from torch import Tensor
 
 from wellposed import hippo as _hippo
+from wellposed._checks import finite
 from wellposed.errors import ArgumentError, ShapeError, UnknownNameError, UnstableError
 from wellposed.linalg import Diagonalization, eig_shifted_skew, ptd
 
@@ -76,7 +77,7 @@ def dense(hippo: Hippo, n: int | None) -> tuple[Float64[Tensor, "n n"], Float64[
         raise ArgumentError("A and B must be real: a layer maps real sequences to real ones")
     if n is not None and n != len(B):
         raise ShapeError(f"d_state = {n}, but A is {len(B)} x {len(B)}: leave d_state out")
-    return A.to(torch.float64), B.to(torch.float64)
+    return finite(A.to(torch.float64), "A"), finite(B.to(torch.float64), "B")
 
 
 @_on_the_cpu
@@ -85,15 +86,23 @@ def perturbed(
 ) -> Modes:
     """The modes of ``A + E``, from a diagonalisation given or one made here."""
     A, B = dense(hippo, n)
+    if perturbation is not None and not isinstance(perturbation, Diagonalization):
+        raise ArgumentError(f"perturbation is what ptd returns, got {type(perturbation).__name__}")
     if perturbation is None:
         perturbation = ptd(A, stable=True, rel=rel, cond=cond)
     elif rel is not None or cond is not None:
         raise ArgumentError(f"give perturbation or rel = {rel}, cond = {cond}, not both")
     d = perturbation
+    if d.E.is_complex():
+        raise ArgumentError("this perturbation is complex: a layer needs the conjugate pairs that a real one gives")
     if d.batch_shape or d.n != len(B):
         raise ShapeError(f"the perturbation is of shape {tuple(d.E.shape)}, the matrix {len(B)} x {len(B)}")
-    gap = torch.linalg.matrix_norm((d.V * d.Lambda) @ d.V_inv - A - d.E) / torch.linalg.matrix_norm(A)
-    if len(d.Lambda) == d.n and gap > 1e-6:
+    rebuilt = (d.V * d.Lambda) @ d.V_inv
+    if len(d.Lambda) < d.n:  # a half: the other one is its conjugate, and real eigenvalues are their own
+        real = d.Lambda.imag == 0
+        rebuilt = 2 * rebuilt.real - ((d.V * d.Lambda)[:, real] @ d.V_inv[real]).real
+    gap = torch.linalg.matrix_norm(rebuilt - A - d.E) / torch.linalg.matrix_norm(A)
+    if gap > 1e-6:
         raise ArgumentError(
             f"the perturbation is of another matrix: they differ by {gap:.1e}; pass that as hippo=(A, B)"
         )
@@ -116,8 +125,10 @@ def normal_part(n: int, *, share: float = 0.5) -> Modes:
 @_on_the_cpu
 def low_rank(hippo: str, n: int) -> Modes:
     """A HiPPO matrix as its normal part and a correction of low rank: S4."""
-    if not isinstance(hippo, str) or hippo not in _hippo.MEASURES:
-        raise UnknownNameError("hippo", str(hippo), _hippo.MEASURES)
+    if not isinstance(hippo, str):
+        raise ArgumentError("S4 knows the low-rank part of the named measures only: for a pair (A, B) take S4PTD")
+    if hippo not in _hippo.MEASURES:
+        raise UnknownNameError("hippo", hippo, _hippo.MEASURES)
     N, P = _hippo.split(hippo, n)
     Lambda, V = eig_shifted_skew(N)
     floor = -_FLOOR * Lambda.abs().max().clamp(min=1.0)

@@ -74,8 +74,9 @@ class SequenceLayer(nn.Module, ABC):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Whole sequences at once."""
         self._check_input(u, 3, "(batch, length, d_model)")
-        if u.shape[1] == 0:
-            raise ShapeError("the sequences have length 0: there is nothing to compute, and no state to return")
+        if 0 in u.shape:
+            what = "the batch is empty" if u.shape[0] == 0 else "the sequences have length 0"
+            raise ShapeError(f"{what}: there is nothing to compute, and no state to return")
         known = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
         if self.bidirectional and (state is not None or return_state):
             raise ArgumentError("a bidirectional layer reads the future: it has no state to carry between calls")
@@ -136,8 +137,10 @@ class SequenceLayer(nn.Module, ABC):
         if self.bidirectional:
             raise ArgumentError(f"{what} on a bidirectional layer: it reads the future; pass bidirectional=False")
 
-    def _check_input(self, u: Tensor, ndim: int, shape: str) -> None:
+    def _check_input(self, u: Any, ndim: int, shape: str) -> None:
         name = type(self).__name__
+        if not isinstance(u, Tensor):
+            raise ArgumentError(f"{name} takes a tensor, got {type(u).__name__}: torch.as_tensor(...)")
         if u.ndim != ndim or u.shape[-1] != self.d_model:
             raise ShapeError(f"{name} takes {shape} with d_model = {self.d_model}, got {tuple(u.shape)}")
         if not u.dtype.is_floating_point:
@@ -146,9 +149,13 @@ class SequenceLayer(nn.Module, ABC):
             remedy = "layer.double()" if u.dtype == torch.float64 else "u.double()"
             raise ArgumentError(f"the sequence is {u.dtype}, the layer {self.compute_dtype}: use {remedy}")
 
-    def _check_state(self, state: Tensor, u: Tensor) -> None:
+    def _check_state(self, state: Any, u: Tensor) -> None:
         expected = (u.shape[0], *self.state_shape)
+        if not isinstance(state, Tensor):
+            raise ArgumentError(f"state must be a tensor of shape {expected}, got {type(state).__name__}")
         if state.shape != expected:
             raise ShapeError(f"state has shape {tuple(state.shape)}; this layer and batch need {expected}")
         if state.dtype != self.compute_dtype:
             raise ArgumentError(f"state is {state.dtype}, this layer computes in {self.compute_dtype}")
+        if state.device != u.device:
+            raise ArgumentError(f"state is on {state.device}, the sequence on {u.device}: move one of them")

@@ -47,7 +47,8 @@ def as_lengths(lengths: Tensor | Lengths | None, batch: int, size: int, device: 
     """Lengths on the device of the batch; values are looked at unless a model has done so."""
     if lengths is None or isinstance(lengths, Lengths):
         return lengths
-    if not isinstance(lengths, Tensor) or lengths.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8):
+    whole = isinstance(lengths, Tensor) and not (lengths.is_floating_point() or lengths.is_complex())
+    if not whole or lengths.dtype == torch.bool:
         kind = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
         raise ArgumentError(f"lengths must be a tensor of whole numbers, got {kind}: torch.tensor([...])")
     if lengths.shape != (batch,):

@@ -42,7 +42,9 @@ def _pool(x: Tensor, how: Pooling) -> Tensor:
 
 def _pool_known(x: Tensor, known: Lengths, how: Pooling) -> Tensor:
     if how == "mean":
-        return known.zero(x).sum(1) / known.values[:, None].to(x.dtype)
+        # Half precision cannot count to 70000, nor add up as many numbers.
+        total = known.zero(x).sum(1, dtype=torch.promote_types(x.dtype, torch.float32))
+        return (total / known.values[:, None]).to(x.dtype)
     if how == "last":
         return x.gather(1, (known.values - 1)[:, None, None].expand(-1, 1, x.shape[2]))[:, 0]
     return torch.where(known.mask[..., None], x, -torch.inf).amax(1) if how == "max" else known.zero(x)

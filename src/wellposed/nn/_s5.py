@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.linalg import Diagonalization
-from wellposed.nn._initial import Hippo, Modes, blocks, normal_part
+from wellposed.nn._initial import Hippo, Modes, normal_part
+from wellposed.nn._initial import blocks as copies
 from wellposed.nn._kernels import DiagonalBank, Discretisation, convolve, discretize, scan, times, wide
 from wellposed.nn._layer import Mode, SequenceLayer
 from wellposed.nn._lengths import Lengths
@@ -127,8 +128,7 @@ class MIMOLayer(SequenceLayer):
             back = self._states(bank, flipped, None) @ C[1].mT
             y = y + (back.flip(1) if lengths is None else lengths.reverse(back))
         if want_state:
-            index = -1 if lengths is None else (torch.arange(len(u), device=u.device), lengths.values - 1)
-            last = x[:, -1] if lengths is None else x[index]
+            last = x[:, -1] if lengths is None else x[torch.arange(len(u), device=u.device), lengths.values - 1]
         return y, last
 
     def _one_step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -219,7 +219,7 @@ class S5(MIMOLayer):
         d_state = positive_int(d_state, "d_state")
         super().__init__(
             d_model,
-            _copies(normal_part(_split_blocks(d_state, blocks)), blocks),
+            copies(normal_part(_split_blocks(d_state, blocks)), blocks),
             dt_min=dt_min,
             dt_max=dt_max,
             disc=disc,
@@ -267,7 +267,7 @@ class S5PTD(MIMOLayer):
         size = None if d_state is None else _split_blocks(positive_int(d_state, "d_state"), blocks)
         super().__init__(
             d_model,
-            _copies(ptd_modes(size, hippo, perturbation, rel, cond), blocks),
+            copies(ptd_modes(size, hippo, perturbation, rel, cond), positive_int(blocks, "blocks")),
             dt_min=dt_min,
             dt_max=dt_max,
             disc=disc,
@@ -278,6 +278,3 @@ class S5PTD(MIMOLayer):
             device=device,
             dtype=dtype,
         )
-
-
-_copies = blocks

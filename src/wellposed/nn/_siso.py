@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wellposed._checks import positive_int
+from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
 from wellposed.nn._initial import Modes
 from wellposed.nn._kernels import Bank, Discretisation, run_convolution, run_scan, times, wide
@@ -25,8 +25,8 @@ def pairs_of(z: Tensor) -> Tensor:
 
 def check_dt(dt_min: float, dt_max: float) -> None:
     """Both positive and in order."""
-    if not 0 < dt_min <= dt_max < math.inf:
-        raise ArgumentError(f"need 0 < dt_min <= dt_max, got dt_min = {dt_min:g}, dt_max = {dt_max:g}")
+    if not all(isinstance(dt, float | int) for dt in (dt_min, dt_max)) or not 0 < dt_min <= dt_max < math.inf:
+        raise ArgumentError(f"need 0 < dt_min <= dt_max, got dt_min = {dt_min}, dt_max = {dt_max}")
 
 
 def random_log_dt(count: int, dt_min: float, dt_max: float, generator: torch.Generator | None) -> Tensor:
@@ -37,11 +37,17 @@ def random_log_dt(count: int, dt_min: float, dt_max: float, generator: torch.Gen
 
 def generator_of(seed: int | None) -> torch.Generator | None:
     """A generator of its own for a seed; without one, PyTorch's."""
-    return None if seed is None else torch.Generator("cpu").manual_seed(seed)
+    if seed is None:
+        return None
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ArgumentError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
+    return torch.Generator("cpu").manual_seed(seed)
 
 
 def placed(value: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
     """Where and in which precision the layer keeps it."""
+    if dtype is not None and not dtype.is_floating_point:
+        raise ArgumentError(f"parameters are real numbers, stored in pairs where complex: dtype = {dtype} will not do")
     return value.to(device=device or torch.get_default_device(), dtype=dtype or torch.get_default_dtype())
 
 
@@ -105,9 +111,9 @@ class SISOLayer(SequenceLayer):
                 raise ShapeError(
                     f"C_init must be real, of shape {shape[2:]}, {shape[1:]} or {shape}; got {tuple(C_init.shape)}"
                 )
-            return C_init.to("cpu", torch.float64).expand(shape)
+            return finite(C_init.to("cpu", torch.float64), "C_init").expand(shape)
         if C_init != "normal":
-            raise UnknownNameError("C_init", C_init, ("normal",))
+            raise ArgumentError(f"C_init is 'normal' or a tensor, got {C_init!r:.60}")
         return torch.randn(shape, dtype=torch.float64, generator=draw, device="cpu")
 
     @property

@@ -19,6 +19,7 @@ from torch import Tensor
 from wellposed.nn._kernels._scan import power_of_two, times
 
 Discretisation = Literal["zoh", "bilinear"]
+_FORGOTTEN = -1 + 2.0**-52
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -205,6 +206,8 @@ def discretize(
         return x, y, torch.stack([(re * real + im * imag) / size, (im * real - re * imag) / size], -1)
     # lambda_bar = (1 + z/2) / (1 - z/2), factor dt / (1 - z/2)
     below = (1 - x / 2) ** 2 + (y / 2) ** 2
-    decay = torch.log1p(2 * x / below) / 2
-    angle = torch.atan2(y, 1 - (x**2 + y**2) / 4)
+    # At z = -2 exactly lambda_bar is 0, of which there is no logarithm: a mode that forgets within one step.
+    gone = (x == -2) & (y == 0)
+    decay = torch.log1p(torch.where(gone, _FORGOTTEN, 2 * x / below)) / 2
+    angle = torch.atan2(y, torch.where(gone, 1.0, 1 - (x**2 + y**2) / 4))
     return decay, angle, torch.stack([dt * (1 - x / 2) / below, dt * y / 2 / below], -1)

@@ -69,6 +69,7 @@ def doubling(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
 @torch.library.custom_op("wellposed::scan", mutates_args=(), schema="(Tensor s, Tensor A, Tensor x0) -> Tensor")
 def _scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     """Opaque to compilers: they would unroll the loops."""
+    s, x0 = _aligned(s), _aligned(x0)
     out = torch.empty(s.shape, dtype=s.dtype, device=s.device)
     _scan_into(out, s, A, x0)
     return out
@@ -77,6 +78,11 @@ def _scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
 @_scan.register_fake
 def _(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     return torch.empty(s.shape, dtype=s.dtype, device=s.device)
+
+
+def _aligned(t: Tensor) -> Tensor:
+    """Laid out so that pairs of real numbers can be read as complex ones."""
+    return t.contiguous() if t.storage_offset() % 2 == 0 else t.clone(memory_format=torch.contiguous_format)
 
 
 def _scan_into(out: Tensor, s: Tensor, A: Tensor, x0: Tensor) -> None:
@@ -114,7 +120,7 @@ def _advance(out: Tensor, A: Tensor, x: Tensor, s: Tensor) -> None:
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
-        return _scan(s.contiguous(), A, x0)
+        return _scan(s, A, x0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
