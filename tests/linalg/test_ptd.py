@@ -405,6 +405,14 @@ def test_results_below_the_smallest_float():
 def test_a_penalty_beyond_floats_is_no_warning():
     with pytest.raises(UnstableError, match=r"optimized\): take a smaller gamma"):
         ptd(np.eye(6, k=1), gamma=1e10, stable=True)
+    A = np.array([[-1.0, 0.0], [-2.0, 1.0]])
+    check_answer(A, np.inf, {"gamma": 1e3, "power": 2, "norm": "spectral", "stable": True})
+
+
+@pytest.mark.parametrize("norm", ["fro", "spectral"])
+def test_a_penalty_that_leaves_no_perturbation(norm: Any):
+    A = 1e30 * np.array([[2.0, 1.0 + 1.0j], [2.0, -1.0 + 1.0j]])
+    assert ptd(A, gamma=1.0, norm=norm).rel < 1e-12
 
 
 def test_gamma_at_any_unit():

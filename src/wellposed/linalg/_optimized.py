@@ -85,40 +85,48 @@ def _unpack(x: Array, n: int, real: bool) -> Array:
 
 
 def _objective(problem: Problem, p: float, scale: float) -> Callable[[Array], tuple[float, Array]]:
-    n, real = len(problem.A), problem.real
+    """Value and gradient at ``x``; where a line search strays beyond floats, a value that it will not keep."""
 
     def evaluate(x: Array) -> tuple[float, Array]:
-        X, log_d = _unpack(x[:-n], n, real), x[-n:]
-        size, size_gradient = _schatten(X, 2.0 if problem.gamma is not None and problem.norm == "fro" else p)
-        factor = scale if problem.eps is None else problem.eps / size
-        E = factor * X
         try:
-            log_kappa, g_E, g_d = _log_kappa(problem, E, log_d, p)
-        except np.linalg.LinAlgError:
-            return 1e10, np.zeros_like(x)
-        if problem.gamma is None:
-            f = log_kappa
-            g_X = factor * (g_E - np.real(np.vdot(g_E, X)) / size * size_gradient)
-        else:
-            with np.errstate(over="ignore"):
-                powered = np.exp(problem.power * log_kappa)
-            total = powered + problem.gamma * scale * size
-            inside = bool(np.isfinite(total))  # far from stable the penalty alone is beyond floats
-            f = float(np.log(total)) if inside else problem.power * log_kappa
-            weight = problem.power * powered / total if inside else problem.power
-            g_X = scale * (weight * g_E + problem.gamma / total * size_gradient)
-            g_d = weight * g_d
-        if problem.unit_columns:
-            g_d = np.zeros(n)
-        return f, np.concatenate([_pack(g_X, real), g_d])
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                f, gradient = _smoothed(problem, x, p, scale)
+        except (np.linalg.LinAlgError, ZeroDivisionError):
+            f, gradient = np.inf, np.zeros_like(x)
+        return (f, gradient) if np.isfinite(f) and np.isfinite(gradient).all() else (1e10, np.zeros_like(x))
 
     return evaluate
 
 
+def _smoothed(problem: Problem, x: Array, p: float, scale: float) -> tuple[float, Array]:
+    """The logarithm of the objective, with Schatten norms for spectral ones, and its gradient."""
+    n, real = len(problem.A), problem.real
+    X, log_d = _unpack(x[:-n], n, real), x[-n:]
+    size, size_gradient = _schatten(X, 2.0 if problem.gamma is not None and problem.norm == "fro" else p)
+    factor = scale if problem.eps is None else problem.eps / size
+    log_kappa, g_E, g_d = _log_kappa(problem, factor * X, log_d, p)
+    if problem.gamma is None:
+        f = log_kappa
+        g_X = factor * (g_E - np.real(np.vdot(g_E, X)) / size * size_gradient)
+    else:
+        powered = np.exp(problem.power * log_kappa)
+        total = powered + problem.gamma * scale * size
+        inside = bool(np.isfinite(total))  # far from stable the penalty alone is beyond floats
+        f = float(np.log(total)) if inside else problem.power * log_kappa
+        weight = problem.power * powered / total if inside else problem.power
+        g_X = scale * (weight * g_E + problem.gamma / total * size_gradient)
+        g_d = weight * g_d
+    if problem.unit_columns:
+        g_d = np.zeros(n)
+    return f, np.concatenate([_pack(g_X, real), g_d])
+
+
 def _schatten(X: Array, p: float) -> tuple[float, Array]:
-    """Schatten p-norm and its gradient."""
+    """Schatten p-norm and its gradient, 0 at 0."""
+    size = float(np.linalg.norm(X))
+    if size == 0:
+        return 0.0, np.zeros_like(X)
     if p == 2:
-        size = float(np.linalg.norm(X))
         return size, X / size
     U, s, Vh = np.linalg.svd(X)
     t = s / s[0]
