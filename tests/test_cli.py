@@ -93,7 +93,7 @@ def test_report_draws_without_computing(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert "differs" not in done.stdout
     assert (tmp_path / "page" / "index.html").exists()
-    assert len(list((tmp_path / "svg").iterdir())) == 11
+    assert len(list((tmp_path / "svg").iterdir())) == 12
 
 
 def test_diagonalize_reads_matrices_and_saves_the_result(tmp_path: Path):

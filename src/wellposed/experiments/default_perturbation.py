@@ -25,8 +25,12 @@ def run(track: Callable) -> Result:
     default = [row for row in rows if row["rel"] == DEFAULT]
     gain = [diagonal[row["n"]] / row["error"] for row in default]
     claims = [
-        Claim("largest condition number at the default", max(r["condition"] for r in default), 3.5, 0, "-", "at most"),
-        Claim("largest real part at the default, any n", max(r["abscissa"] for r in default), -0.5, 0, "-", "at most"),
+        Claim(
+            "largest condition number at the default", max(r["condition"] for r in default), 3.5, 0.0, "-", "at most"
+        ),
+        Claim(
+            "largest real part at the default, any n", max(r["abscissa"] for r in default), -0.5, 0.0, "-", "at most"
+        ),
         Claim("S4D's error over that of the default, smallest", min(gain), 10.0, 0.0, "-", kind="at least"),
         Claim(
             "sizes up to 15 % that are stable at every n",
