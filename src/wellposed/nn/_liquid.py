@@ -91,14 +91,14 @@ class LiquidS4(S4):
             products.append(products[-1] * whole[..., lag - back : lag - back + length])
         return products
 
-    def _run(self, bank: Bank, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _run(self, bank: Bank, u: Tensor, state: Tensor | None, D: Tensor | None) -> tuple[Tensor, Tensor]:
         assert isinstance(bank, DenseBank)
         x, past = self._split(state)
         products, powers = self._products(u, past), self._powers(bank)
-        y, last = super()._run(bank, u, x)
+        y, last = super()._run(bank, u, x, D)
         for v, B in zip(products[1:], powers[1:], strict=True):
             if self.kernel == "kb":  # the same A and C: states add up
-                more, extra = super()._run(DenseBank(bank.A, B, bank.C), v, None)
+                more, extra = super()._run(DenseBank(bank.A, B, bank.C), v, None, None)
                 y, last = y + more, last + extra
             else:
                 y = y + (bank.C * B).sum(-1).to(u.dtype)[:, None, None] * v
@@ -132,7 +132,7 @@ class LiquidS4(S4):
 
     def _older(self, past: Tensor, bank: Bank) -> Tensor:
         """What the earlier inputs alone, run from rest, leave in the state: it is in ``x`` already."""
-        _, last = self._run(bank, past.transpose(0, 1), None)
+        _, last = self._run(bank, past.transpose(0, 1), None, None)
         return last[..., : 1 - self.degree]
 
     def _constants(self) -> tuple[Tensor, ...]:

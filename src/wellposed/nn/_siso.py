@@ -139,14 +139,14 @@ class SISOLayer(SequenceLayer):
     def bank(self, direction: int = 0) -> Bank:
         """The systems in discrete time and real coordinates; direction 1 reads backwards."""
 
-    def _run(self, bank: Bank, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        conv = self.mode == "conv" and not torch.compiler.is_exporting()
-        return run_convolution(bank, u, state) if conv else run_scan(bank, u, state)
+    def _run(self, bank: Bank, u: Tensor, state: Tensor | None, D: Tensor | None) -> tuple[Tensor, Tensor]:
+        run = run_convolution if self.mode == "conv" and not torch.compiler.is_exporting() else run_scan
+        return run(bank, u, state, D=D)
 
     def _filter(self, u: Tensor, direction: int, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """All systems of one direction; both arguments and results are ``(batch, ...)``."""
+        """All systems of one direction, the forward one with the skip; arguments and results are ``(batch, ...)``."""
         x = None if state is None else state.transpose(0, 1)
-        y, last = self._run(self.bank(direction), u.permute(2, 0, 1), x)
+        y, last = self._run(self.bank(direction), u.permute(2, 0, 1), x, self.D if direction == 0 else None)
         return y.permute(1, 2, 0), last.transpose(0, 1)
 
     def _sequence(
@@ -159,7 +159,7 @@ class SISOLayer(SequenceLayer):
             y = y + (back.flip(1) if lengths is None else lengths.reverse(back))
         if want_state and lengths is not None:
             last = self._state_at(u, lengths, state)
-        return y + self.D * u, last
+        return y, last
 
     def _state_at(self, u: Tensor, lengths: Lengths, state: Tensor | None) -> Tensor:
         """The state after each sequence's own last step: zeros in front change nothing but an old state."""
