@@ -37,13 +37,13 @@ def run_scan(
 ) -> tuple[Signal, State]:
     """Outputs and last state; the sequence is cut into chunks, and matrix products do the rest.
 
-    Long batches go through in segments that fit a cache, each laid out by channels and back.
+    On a CPU long batches go through in segments that fit a cache, each laid out by channels and back.
     """
     H, batch, length = u.shape
     T = chunk_for(batch, length) if chunk is None else min(chunk, length)
     tables = _Tables.of(bank, T, D, u.dtype)
     x = torch.zeros(H, batch, bank.states, dtype=u.dtype, device=u.device) if x0 is None else x0
-    segment = max(T, _SEGMENT // (H * batch) // T * T)
+    segment = length if u.is_cuda else max(T, _SEGMENT // (H * batch) // T * T)
     outputs = []
     for part in u.permute(1, 2, 0).split(segment, 1):
         y, x = _run_chunks(bank, tables, permuted(part, (2, 0, 1)), x)
