@@ -42,6 +42,7 @@ class SequenceLayer(nn.Module, ABC):
         super().__init__()
         self.d_model = positive_int(d_model, "d_model")
         self.bidirectional = bidirectional
+        self.mode: Mode = "auto"
 
     @abstractmethod
     def _sequence(
@@ -132,6 +133,12 @@ class SequenceLayer(nn.Module, ABC):
     def _advance(self, constants: tuple[Tensor, ...], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One step with the constants at hand."""
         return self._one_step(u, state)
+
+    def _convolves(self, u: Tensor) -> bool:
+        """Whether by FFT; left to choose, on a GPU, where the short operations of the scan wait for each other."""
+        if torch.compiler.is_exporting():
+            return False
+        return u.is_cuda if self.mode == "auto" else self.mode == "conv"
 
     def _forward_only(self, what: str) -> None:
         if self.bidirectional:

@@ -110,9 +110,7 @@ class MIMOLayer(SequenceLayer):
     def _states(self, bank: DiagonalBank, v: Tensor, x0: Tensor | None) -> Tensor:
         """Every state, ``(batch, length, state)``."""
         first = torch.zeros_like(v[:, 0]) if x0 is None else x0
-        # On a GPU the short operations of the scan wait for each other, and the FFT has few.
-        mode = ("conv" if v.is_cuda else "scan") if self.mode == "auto" else self.mode
-        if mode == "conv" and not torch.compiler.is_exporting():
+        if self._convolves(v):
             return _convolved(bank, v, first)
         return scan(v[None], bank.transition, first[None])[0]
 

@@ -140,8 +140,7 @@ class SISOLayer(SequenceLayer):
         """The systems in discrete time and real coordinates; direction 1 reads backwards."""
 
     def _run(self, bank: Bank, u: Tensor, state: Tensor | None, D: Tensor | None) -> tuple[Tensor, Tensor]:
-        run = run_convolution if self.mode == "conv" and not torch.compiler.is_exporting() else run_scan
-        return run(bank, u, state, D=D)
+        return (run_convolution if self._convolves(u) else run_scan)(bank, u, state, D=D)
 
     def _filter(self, u: Tensor, direction: int, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """All systems of one direction, the forward one with the skip; arguments and results are ``(batch, ...)``."""
