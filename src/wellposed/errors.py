@@ -46,6 +46,10 @@ class RecordError(WellposedError, ValueError):
     """A record of an experiment is missing, damaged or written by another version."""
 
 
+class DataError(WellposedError, ValueError):
+    """A data set is missing, damaged, or not what its publisher's checksum says."""
+
+
 class MissingExtraError(WellposedError, ImportError):
     """An optional dependency is not installed."""
 

@@ -2,6 +2,7 @@
 
 from wellposed.linalg import gallery
 from wellposed.linalg._diagonalization import Diagonalization
+from wellposed.linalg._expm import matrix_exp
 from wellposed.linalg._normality import departure_from_normality, eigenvector_condition
 from wellposed.linalg._pseudospectra import Pseudospectra, pseudospectra
 from wellposed.linalg._ptd import ptd
@@ -14,6 +15,7 @@ __all__ = [
     "eig_shifted_skew",
     "eigenvector_condition",
     "gallery",
+    "matrix_exp",
     "pseudospectra",
     "ptd",
 ]

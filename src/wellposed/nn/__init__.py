@@ -9,7 +9,8 @@ from wellposed.nn._norms import MaskedBatchNorm
 from wellposed.nn._pooling import pool
 from wellposed.nn._s4 import S4
 from wellposed.nn._s4d import S4D, S4PTD
-from wellposed.nn._s5 import S5, S5PTD
+from wellposed.nn._s5 import S5, S5PTD, MIMOOptions
+from wellposed.nn._siso import SISOOptions
 
 __all__ = [
     "S4",
@@ -18,9 +19,11 @@ __all__ = [
     "S5",
     "S5PTD",
     "LiquidS4",
+    "MIMOOptions",
     "MaskedBatchNorm",
     "PairClassifier",
     "ResidualBlock",
+    "SISOOptions",
     "SelfAttention",
     "SequenceClassifier",
     "SequenceModel",

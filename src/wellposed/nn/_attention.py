@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
-from wellposed.nn._kernels._bank import wide
+from wellposed.nn._kernels import wide
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._seeded import seeded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._lengths import Lengths, as_lengths
-
-Mode = Literal["auto", "scan", "conv"]
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[Any]:
@@ -42,7 +40,6 @@ class SequenceLayer(nn.Module, ABC):
         super().__init__()
         self.d_model = positive_int(d_model, "d_model")
         self.bidirectional = bidirectional
-        self.mode: Mode = "auto"
 
     @abstractmethod
     def _sequence(
@@ -111,34 +108,9 @@ class SequenceLayer(nn.Module, ABC):
         return y.to(u.dtype), state
 
     def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """``step`` with everything that depends on the parameters computed once, for long streams.
-
-        It keeps the parameters as they are now, and checks nothing.
-        """
+        """A function like ``step`` for long streams; layers that can prepare something do so once."""
         self._forward_only("stepper")
-        with full_precision(next(self.parameters()).device):
-            constants = self._constants()
-
-        def step(u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-            with full_precision(u.device):
-                y, state = self._advance(constants, u.to(self.compute_dtype), state)
-            return y.to(u.dtype), state
-
-        return step
-
-    def _constants(self) -> tuple[Tensor, ...]:
-        """What a step needs of the parameters."""
-        return ()
-
-    def _advance(self, constants: tuple[Tensor, ...], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One step with the constants at hand."""
-        return self._one_step(u, state)
-
-    def _convolves(self, u: Tensor) -> bool:
-        """Whether by FFT; left to choose, on a GPU, where the short operations of the scan wait for each other."""
-        if torch.compiler.is_exporting():
-            return False
-        return u.is_cuda if self.mode == "auto" else self.mode == "conv"
+        return self.step
 
     def _forward_only(self, what: str) -> None:
         if self.bidirectional:

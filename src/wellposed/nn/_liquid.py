@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +10,10 @@ from torch import Tensor
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.nn._kernels import Bank, DenseBank, Discretisation
-from wellposed.nn._layer import Mode
+from wellposed.nn._kernels import Bank, DenseBank
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._s4 import S4
+from wellposed.nn._siso import SISOOptions
 
 
 class LiquidS4(S4):
@@ -22,6 +22,8 @@ class LiquidS4(S4):
     ``kernel="kb"`` filters the product of order p by ``C A^t B^p``, ``"polyb"`` multiplies it by ``C B^p`` alone;
     powers of the discretised ``B`` are taken mode by mode. Both come from the linearised liquid time-constant cell
     ``x' = (A + B u) x + B u``, of whose products only those of neighbours are kept.
+
+    Further options, the same for all of its kind: ``SISOOptions``.
 
     >>> LiquidS4(4, 64, kernel="kb", degree=3)(torch.randn(2, 100, 4)).shape
     torch.Size([2, 100, 4])
@@ -35,36 +37,13 @@ class LiquidS4(S4):
         kernel: Literal["kb", "polyb"] = "polyb",
         degree: int = 2,
         hippo: str = "legs",
-        n_ssm: int | None = None,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
-        disc: Discretisation = "bilinear",
-        bidirectional: bool = False,
-        C_init: str | Tensor = "normal",
-        mode: Mode = "auto",
-        seed: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[SISOOptions],
     ) -> None:
         if kernel not in ("kb", "polyb"):
             raise UnknownNameError("kernel", kernel, ("kb", "polyb"))
         if positive_int(degree, "degree") < 2:
             raise ArgumentError(f"degree must be at least 2, got {degree}: without products this is S4")
-        super().__init__(
-            d_model,
-            d_state,
-            hippo=hippo,
-            n_ssm=n_ssm,
-            dt_min=dt_min,
-            dt_max=dt_max,
-            disc=disc,
-            bidirectional=bidirectional,
-            C_init=C_init,
-            mode=mode,
-            seed=seed,
-            device=device,
-            dtype=dtype,
-        )
+        super().__init__(d_model, d_state, hippo=hippo, **options)
         self.kernel = kernel
         self.degree = degree
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from wellposed._checks import positive_int
+from wellposed.linalg import matrix_exp
 from wellposed.nn._initial import low_rank
-from wellposed.nn._kernels import Bank, DenseBank, Discretisation, adjoint, times, wide
-from wellposed.nn._layer import Mode
-from wellposed.nn._siso import SISOLayer
+from wellposed.nn._kernels import Bank, DenseBank, adjoint, times, wide
+from wellposed.nn._siso import SISOLayer, SISOOptions
 from wellposed.systems import DenseSystem
-from wellposed.systems._dense import matrix_exp
 
 
 class S4(SISOLayer):
@@ -21,41 +20,16 @@ class S4(SISOLayer):
 
     The reference the diagonal layers are measured against; its channels carry matrices, so it costs more.
 
+    Further options, the same for all of its kind: ``SISOOptions``.
+
     >>> S4(4, 64)(torch.randn(2, 100, 4)).shape
     torch.Size([2, 100, 4])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        d_state: int = 64,
-        *,
-        hippo: str = "legs",
-        n_ssm: int | None = None,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
-        disc: Discretisation = "bilinear",
-        bidirectional: bool = False,
-        C_init: str | Tensor = "normal",
-        mode: Mode = "auto",
-        seed: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(
-            d_model,
-            low_rank(hippo, positive_int(d_state, "d_state")),
-            n_ssm=n_ssm,
-            dt_min=dt_min,
-            dt_max=dt_max,
-            disc=disc,
-            bidirectional=bidirectional,
-            C_init=C_init,
-            mode=mode,
-            seed=seed,
-            device=device,
-            dtype=dtype,
-        )
+    _disc = "bilinear"  # as published
+
+    def __init__(self, d_model: int, d_state: int = 64, *, hippo: str = "legs", **options: Unpack[SISOOptions]) -> None:
+        super().__init__(d_model, low_rank(hippo, positive_int(d_state, "d_state")), **options)
 
     def _continuous(self) -> tuple[Tensor, Tensor, Tensor]:
         """Eigenvalues ``(channel, state)`` in real pairs, and ``P, Q`` of ``A = Lambda - P Q^T``, real coordinates."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import torch
-from torch import Tensor
 
 from wellposed._checks import positive_int
 from wellposed.errors import UnknownNameError
 from wellposed.linalg import Diagonalization
 from wellposed.nn._initial import Hippo, Modes, formula, normal_part, perturbed
-from wellposed.nn._kernels import Bank, Discretisation, diagonal_bank, wide
-from wellposed.nn._layer import Mode
-from wellposed.nn._siso import SISOLayer
+from wellposed.nn._kernels import Bank, diagonal_bank, wide
+from wellposed.nn._siso import SISOLayer, SISOOptions
 from wellposed.systems import DiagonalSystem
 
 
@@ -38,6 +36,8 @@ class DiagonalLayer(SISOLayer):
 class S4D(DiagonalLayer):
     """S4D: HiPPO-LegS without its low-rank part, or the formulas ``"lin"`` and ``"inv"``.
 
+    Further options, the same for all of its kind: ``SISOOptions``.
+
     >>> layer = S4D(4, 64)
     >>> layer(torch.randn(2, 100, 4)).shape
     torch.Size([2, 100, 4])
@@ -49,35 +49,12 @@ class S4D(DiagonalLayer):
         d_state: int = 64,
         *,
         init: Literal["legs", "lin", "inv"] = "legs",
-        n_ssm: int | None = None,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
-        disc: Discretisation = "zoh",
-        bidirectional: bool = False,
-        C_init: str | Tensor = "normal",
-        mode: Mode = "auto",
-        seed: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[SISOOptions],
     ) -> None:
         if init not in ("legs", "lin", "inv"):
             raise UnknownNameError("init", init, ("legs", "lin", "inv"))
         d_state = positive_int(d_state, "d_state")
-        modes = normal_part(d_state) if init == "legs" else formula(init, d_state)
-        super().__init__(
-            d_model,
-            modes,
-            n_ssm=n_ssm,
-            dt_min=dt_min,
-            dt_max=dt_max,
-            disc=disc,
-            bidirectional=bidirectional,
-            C_init=C_init,
-            mode=mode,
-            seed=seed,
-            device=device,
-            dtype=dtype,
-        )
+        super().__init__(d_model, normal_part(d_state) if init == "legs" else formula(init, d_state), **options)
 
 
 class S4PTD(DiagonalLayer):
@@ -85,6 +62,8 @@ class S4PTD(DiagonalLayer):
 
     The size of the perturbation is set by ``rel`` (0.1 if nothing is said) or ``cond``, or ready made in
     ``perturbation``; ``hippo`` names the matrix or gives ``(A, B)``.
+
+    Further options, the same for all of its kind: ``SISOOptions``.
 
     >>> layer = S4PTD(4, 64, rel=0.05)
     >>> y, state = layer(torch.randn(2, 100, 4), return_state=True)
@@ -102,31 +81,9 @@ class S4PTD(DiagonalLayer):
         perturbation: Diagonalization | None = None,
         rel: float | int | None = None,
         cond: float | int | None = None,
-        n_ssm: int | None = None,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
-        disc: Discretisation = "zoh",
-        bidirectional: bool = False,
-        C_init: str | Tensor = "normal",
-        mode: Mode = "auto",
-        seed: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[SISOOptions],
     ) -> None:
-        super().__init__(
-            d_model,
-            ptd_modes(d_state, hippo, perturbation, rel, cond),
-            n_ssm=n_ssm,
-            dt_min=dt_min,
-            dt_max=dt_max,
-            disc=disc,
-            bidirectional=bidirectional,
-            C_init=C_init,
-            mode=mode,
-            seed=seed,
-            device=device,
-            dtype=dtype,
-        )
+        super().__init__(d_model, ptd_modes(d_state, hippo, perturbation, rel, cond), **options)
 
 
 def ptd_modes(

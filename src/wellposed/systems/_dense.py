@@ -10,6 +10,7 @@ from jaxtyping import Complex, Shaped
 from torch import Tensor
 
 from wellposed.errors import IllConditionedError, NotRealError, ShapeError
+from wellposed.linalg import matrix_exp
 from wellposed.systems._base import Method, System, as_tensor, same_dtype
 
 
@@ -32,14 +33,6 @@ class DenseStep:
     def squared(self) -> DenseStep:
         """The step of ``A A``."""
         return DenseStep(self.A @ self.A)
-
-
-def matrix_exp(M: Shaped[Tensor, "*batch n n"]) -> Shaped[Tensor, "*batch n n"]:
-    """``exp(M)`` to working precision."""
-    # A single matrix of norm about 0.03 (float32: 0.5) loses half its digits, a batch does not: pytorch issue 196592.
-    if M.shape[:-2].numel() > 1:
-        return torch.linalg.matrix_exp(M)
-    return torch.linalg.matrix_exp(M.expand(2, *M.shape))[0]
 
 
 class DenseSystem(System):

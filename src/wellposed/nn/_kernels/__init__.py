@@ -8,11 +8,12 @@ from wellposed.nn._kernels._bank import (
     DenseBank,
     DiagonalBank,
     Discretisation,
+    Spectrum,
     diagonal_bank,
     discretize,
     wide,
 )
-from wellposed.nn._kernels._compute import run_convolution, run_scan
+from wellposed.nn._kernels._compute import joined, run_convolution, run_scan, segment
 from wellposed.nn._kernels._fft import convolve
 from wellposed.nn._kernels._scan import adjoint, scan, times
 
@@ -21,13 +22,16 @@ __all__ = [
     "DenseBank",
     "DiagonalBank",
     "Discretisation",
+    "Spectrum",
     "adjoint",
     "convolve",
     "diagonal_bank",
     "discretize",
+    "joined",
     "run_convolution",
     "run_scan",
     "scan",
+    "segment",
     "times",
     "wide",
 ]

@@ -64,55 +64,77 @@ class Bank(ABC):
 
 
 @dataclass(frozen=True)
-class DiagonalBank(Bank):
-    """Modes ``exp(decay + i angle)``; ``C`` counts every mode as often as the output does."""
+class Spectrum:
+    """Modes ``exp(decay + i angle)``, and what they become after any number of steps."""
 
     decay: Float[Tensor, "channel mode"]
     angle: Float[Tensor, "channel mode"]
+
+    @property
+    def transition(self) -> Tensor:
+        """Real and imaginary part of every eigenvalue in turn."""
+        return self.powers(2)[..., 1].flatten(1)
+
+    def powers(self, count: int) -> Float[Tensor, "channel mode 2 count"]:
+        """``lambda^t`` for t = 0 .. count - 1."""
+        t = torch.arange(count, dtype=self.decay.dtype, device=self.decay.device)
+        return self._after(self.decay[..., None] * t, self.angle[..., None] * t, 2)
+
+    def _after(self, log_size: Tensor, phase: Tensor, dim: int) -> Tensor:
+        # A sine with its argument moved is a cosine, and some runtimes have no cosine in float64.
+        size = log_size.exp()
+        return torch.stack([size * (phase + torch.pi / 2).sin(), size * phase.sin()], dim)
+
+    def every(self, steps: int) -> Spectrum:
+        """The same modes, seen every so many steps."""
+        return Spectrum(steps * self.decay, steps * self.angle)
+
+    def after(self, steps: Int[Tensor, " batch"]) -> Float[Tensor, "channel batch mode 2"]:
+        """``lambda^steps``, another number of steps for each sequence."""
+        t = steps[:, None].to(self.decay.dtype)
+        return self._after(self.decay[:, None] * t, self.angle[:, None] * t, -1)
+
+
+@dataclass(frozen=True)
+class DiagonalBank(Bank):
+    """Modes side by side; ``C`` counts every mode as often as the output does."""
+
+    modes: Spectrum
     B: Float[Tensor, "channel mode 2"]
     C: Float[Tensor, "channel mode 2"]
 
     @property
     def states(self) -> int:
         """Real numbers in the state of one channel."""
-        return 2 * self.decay.shape[-1]
+        return 2 * self.B.shape[-2]
 
     @property
     def transition(self) -> Tensor:
-        """Real and imaginary part of every eigenvalue in turn."""
-        return self._powers(1, 1).flatten(1)
-
-    def _powers(self, start: int, count: int) -> Float[Tensor, "channel mode 2 count"]:
-        t = torch.arange(start, start + count, dtype=self.decay.dtype, device=self.decay.device)
-        size = (self.decay[..., None] * t).exp()
-        phase = self.angle[..., None] * t
-        # A sine with its argument moved is a cosine, and some runtimes have no cosine in float64.
-        return torch.stack([size * (phase + torch.pi / 2).sin(), size * phase.sin()], 2)
+        """The eigenvalues."""
+        return self.modes.transition
 
     def columns(self, count: int) -> Float[Tensor, "channel state count"]:
         """``lambda^t B``."""
-        return _product(self._powers(0, count), self.B)
+        return _product(self.modes.powers(count), self.B)
 
     def rows(self, count: int) -> Float[Tensor, "channel count state"]:
         """``Re(C lambda^t x)`` as a row for ``[Re x, Im x]``."""
-        return _conjugate(_product(self._powers(0, count), self.C)).mT
+        return _conjugate(_product(self.modes.powers(count), self.C)).mT
 
     def tables(self, count: int) -> tuple[Tensor, Tensor]:
         """Both from one table of powers."""
-        powers = self._powers(0, count + 1)
+        powers = self.modes.powers(count + 1)
         return _product(powers[..., :count], self.B), _conjugate(_product(powers, self.C)).mT
 
     def every(self, steps: int) -> DiagonalBank:
         """The same modes, seen every so many steps."""
-        return DiagonalBank(steps * self.decay, steps * self.angle, self.B, self.C)
+        return DiagonalBank(self.modes.every(steps), self.B, self.C)
 
     def advance(
         self, x: Float[Tensor, "channel batch state"], steps: Int[Tensor, " batch"], most: int
     ) -> Float[Tensor, "channel batch state"]:
         """``lambda^steps x``."""
-        t = steps[:, None].to(self.decay.dtype)
-        size, phase = (self.decay[:, None] * t).exp(), self.angle[:, None] * t
-        a, b = (part.to(x.dtype) for part in (size * phase.cos(), size * phase.sin()))
+        a, b = self.modes.after(steps).to(x.dtype).unbind(-1)
         re, im = x.unflatten(-1, (-1, 2)).unbind(-1)
         return torch.stack([a * re - b * im, a * im + b * re], -1).flatten(-2)
 
@@ -191,7 +213,8 @@ def diagonal_bank(
     decay, angle, factor = discretize(real, imag, dt, method)
     f_re, f_im = factor.unbind(-1)
     b_re, b_im = B.unbind(-1)
-    return DiagonalBank(decay, angle, torch.stack([f_re * b_re - f_im * b_im, f_re * b_im + f_im * b_re], -1), C)
+    B_bar = torch.stack([f_re * b_re - f_im * b_im, f_re * b_im + f_im * b_re], -1)
+    return DiagonalBank(Spectrum(decay, angle), B_bar, C)
 
 
 def discretize(

@@ -32,6 +32,16 @@ def chunk_for(batch: int, length: int) -> int:
     return T if length > T else int(length)
 
 
+def segment(u: Float[Tensor, "batch length channel"], numbers: int) -> int:
+    """How many steps at a time go through a layer that holds so many numbers for each step of each sequence."""
+    return u.shape[1] if u.is_cuda else max(1, _SEGMENT // (len(u) * numbers))
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """Pieces of ``(batch, length, ...)``, one after another."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
 def run_scan(
     bank: Bank, u: Signal, x0: State | None, *, D: Skip | None = None, chunk: int | None = None
 ) -> tuple[Signal, State]:
@@ -43,12 +53,11 @@ def run_scan(
     T = chunk_for(batch, length) if chunk is None else min(chunk, length)
     tables = _Tables.of(bank, T, D, u.dtype)
     x = torch.zeros(H, batch, bank.states, dtype=u.dtype, device=u.device) if x0 is None else x0
-    segment = length if u.is_cuda else max(T, _SEGMENT // (H * batch) // T * T)
-    outputs = []
-    for part in u.permute(1, 2, 0).split(segment, 1):
+    by_time, outputs = u.permute(1, 2, 0), []
+    for part in by_time.split(max(T, segment(by_time, H) // T * T), 1):
         y, x = _run_chunks(bank, tables, permuted(part, (2, 0, 1)), x)
         outputs.append(permuted(y, (1, 2, 0)))
-    return (outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)).permute(2, 0, 1), x
+    return joined(outputs).permute(2, 0, 1), x
 
 
 class _Tables(NamedTuple):

@@ -69,7 +69,7 @@ def doubling(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
 @torch.library.custom_op("wellposed::scan", mutates_args=(), schema="(Tensor s, Tensor A, Tensor x0) -> Tensor")
 def _scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     """Opaque to compilers: they would unroll the loops."""
-    s, x0 = _aligned(s), _aligned(x0)
+    s, A, x0 = _aligned(s), _aligned(A), _aligned(x0)
     out = torch.empty(s.shape, dtype=s.dtype, device=s.device)
     _scan_into(out, s, A, x0)
     return out
