@@ -176,6 +176,7 @@ class S5(MIMOLayer):
     def __init__(self, d_model: int, d_state: int = 64, *, blocks: int = 1, **options: Unpack[MIMOOptions]) -> None:
         size = _split_blocks(positive_int(d_state, "d_state"), blocks)
         super().__init__(d_model, copies(normal_part(size), blocks), **options)
+        self.blocks = blocks
 
 
 class S5PTD(MIMOLayer):
@@ -207,3 +208,4 @@ class S5PTD(MIMOLayer):
         size = None if d_state is None else _split_blocks(positive_int(d_state, "d_state"), blocks)
         modes = ptd_modes(size, hippo, perturbation, rel, cond)
         super().__init__(d_model, copies(modes, positive_int(blocks, "blocks")), **options)
+        self.blocks = blocks

@@ -1,0 +1,224 @@
+"""Fourier noise: a cosine at the frequency where S4D departs most from S4, in sequences or inside models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from inspect import signature
+from math import isfinite
+from typing import Any, Literal, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wellposed._checks import number
+from wellposed.data._resonance import Angles, Frequencies, angles, column
+from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
+from wellposed.nn import PairClassifier, SequenceLayer, StateSpaceLayer
+
+__all__ = ["FourierNoise", "fourier_noise"]
+
+Mode = Literal["layer", "input"]
+Per = Literal["channel", "call"]
+Frequency = float | int | Sequence[float | int] | Tensor | Literal["all"] | None
+Model = TypeVar("Model", bound=nn.Module)
+Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], tuple[Any, dict[str, Any]]]
+
+
+def fourier_noise(
+    mode: Mode = "layer",
+    *,
+    amplitude: float | int = 0.1,
+    frequency: Frequency = None,
+    dt: float | int | None = None,
+    per: Per = "channel",
+    seed: int = 0,
+) -> FourierNoise:
+    """``amplitude * U * cos(frequency * dt * k)`` at step ``k = 0, 1, ...``, with ``U`` uniform in [0, 1).
+
+    - ``mode="layer"`` adds it to the input of every state-space layer, in each channel with the channel's own ``dt``.
+      In S5, where modes have steps and channels none, it is the step of a mode in resonance. Attention is left alone.
+      ``mode="input"`` adds it to the input of a model, with one ``dt``, or to a tensor.
+    - ``frequency``: by default the last spike of S4D, ``systems.spikes(n, last=1)``, n the size of the layer's matrix:
+      325.43 at n = 32. This is S4D as HiPPO-LegS starts it, whatever the layer is and has learned. Layers with
+      ``disc="bilinear"`` have it where that rule moves it. Numbers are taken as they are. Of several, or of ``"all"``
+      spikes, every draw takes one at random.
+    - ``dt`` for ``mode="input"``: by default the median of the first layer's steps; for a tensor ``1 / length``.
+    - ``per="channel"`` draws ``U`` for every sequence and channel, ``"call"`` once for a call. Layers draw separately.
+
+    >>> from wellposed.nn import SequenceClassifier
+    >>> model, x = SequenceClassifier(3, 10, d_model=8, n_layers=2), torch.randn(4, 100, 3)
+    >>> clean = model(x)
+    >>> with fourier_noise("layer", seed=1).on(model):
+    ...     noisy = model(x)
+    >>> torch.equal(clean, noisy), torch.equal(clean, model(x))
+    (False, True)
+    """
+    return FourierNoise(mode, amplitude=amplitude, frequency=frequency, dt=dt, per=per, seed=seed)
+
+
+class FourierNoise:
+    """What ``fourier_noise`` returns: ``on(model)`` is a context, a call on a tensor a transform.
+
+    Its numbers come from generators of its own on the CPU. They depend neither on device nor precision, nor, with
+    ``per="channel"``, on how a data set is cut into batches.
+    """
+
+    def __init__(
+        self, mode: Mode, *, amplitude: float | int, frequency: Frequency, dt: float | int | None, per: Per, seed: int
+    ) -> None:
+        for kind, name, known in (("mode", mode, ("layer", "input")), ("per", per, ("channel", "call"))):
+            if name not in known:
+                raise UnknownNameError(kind, name, known)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise ArgumentError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
+        if mode == "layer" and dt is not None:
+            raise ArgumentError(f"dt = {dt!r}, but layers have steps of their own: dt goes with mode='input'")
+        self.mode: Mode = mode
+        self.amplitude = _size(amplitude, "amplitude")
+        self.frequency: Frequencies = _frequency(frequency)
+        self.dt = None if dt is None else _size(dt, "dt")
+        self.per: Per = per
+        self.seed = seed
+        self.reset()
+
+    def reset(self) -> None:
+        """Let the transform begin again; contexts always do."""
+        (self._stream,) = self._streams(1)
+
+    def __call__(self, x: Tensor) -> Float[Tensor, "*batch length channel"]:
+        """``(length, channel)`` or ``(batch, length, channel)`` with noise; the next call draws on.
+
+        >>> noise = fourier_noise("input", frequency=325.4)
+        >>> first, second = noise(torch.zeros(100, 3)), noise(torch.zeros(100, 3))
+        >>> noise.reset()
+        >>> torch.equal(torch.stack([first, second]), noise(torch.zeros(2, 100, 3)))
+        True
+        """
+        if self.mode == "layer":
+            raise ArgumentError("mode='layer' is noise inside a model: on(model), or mode='input' for tensors")
+        if not isinstance(self.frequency, tuple):
+            raise ArgumentError("a tensor has no spikes: give frequency, such as systems.spikes(32)[-1].frequency")
+        _check_sequence(x)
+        dt = 1 / max(x.shape[-2], 1) if self.dt is None else self.dt
+        return self._added(x, column(self.frequency) * dt, self._stream)
+
+    @contextmanager
+    def on(self, model: Model) -> Iterator[Model]:
+        """In this context the model has noise, the same in every context; afterwards it is as it was.
+
+        Noise in the padding of shorter sequences is without effect, as they end where ``lengths`` says. A step does
+        not know its number, so ``step``, ``stepper`` and calls that continue a ``state`` are refused. Contexts add up.
+        """
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"noise goes on an nn.Module, got {type(model).__name__}; for a tensor call noise(x)")
+        layers = [m for m in model.modules() if isinstance(m, StateSpaceLayer)]
+        hooks = self._on_layers(layers) if self.mode == "layer" else self._on_input(model, layers)
+        with ExitStack() as undo:
+            for module, hook in hooks.items():
+                undo.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            for module in model.modules():
+                if isinstance(module, SequenceLayer):
+                    undo.enter_context(_without_steps(module))
+            yield model
+
+    def _on_layers(self, layers: list[StateSpaceLayer]) -> dict[nn.Module, Hook]:
+        if not layers:
+            raise ArgumentError("this model has no state-space layer to add noise to; mode='input' needs none")
+        streams = self._streams(len(layers))
+        each = ((m, partial(angles, m, self.frequency)) for m in layers)
+        return {m: self._hook(m, 1, find, stream) for (m, find), stream in zip(each, streams, strict=True)}
+
+    def _on_input(self, model: nn.Module, layers: list[StateSpaceLayer]) -> dict[nn.Module, Hook]:
+        def find() -> Angles:
+            if layers:  # the lower median is the step of a channel, so one of them is in resonance
+                return angles(layers[0], self.frequency, self.dt).median(-1, keepdim=True).values
+            if self.dt is None or not isinstance(self.frequency, tuple):
+                raise ArgumentError("this model has no state-space layer to start from: give both dt and frequency")
+            return column(self.frequency) * self.dt
+
+        find()  # now rather than at the first call
+        (stream,) = self._streams(1)
+        return {model: self._hook(model, 2 if isinstance(model, PairClassifier) else 1, find, stream)}
+
+    def _hook(self, module: nn.Module, count: int, find: Callable[[], Angles], stream: torch.Generator) -> Hook:
+        """Adds noise to the first ``count`` arguments of ``forward``."""
+        forward = signature(module.forward)
+
+        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+            if kwargs.get("state") is not None:
+                raise ArgumentError("noise counts steps from the beginning: pass the whole sequence, without state")
+            given = forward.bind(*args, **kwargs)
+            for name in list(forward.parameters)[:count]:
+                _check_sequence(given.arguments[name])
+                given.arguments[name] = self._added(given.arguments[name], find(), stream)
+            return given.args, given.kwargs
+
+        return hook
+
+    def _added(self, x: Tensor, angle: Angles, stream: torch.Generator) -> Tensor:
+        channels, device = x.shape[-1], x.device
+        if angle.shape[-1] not in (1, channels):
+            raise ShapeError(f"this layer has {angle.shape[-1]} channels, the sequence {channels}")
+        draws = (*x.shape[:-2], channels) if self.per == "channel" else (1,) * (x.ndim - 1)
+        U, pick = torch.rand(*draws, 2, dtype=torch.float64, generator=stream, device="cpu").to(device).unbind(-1)
+        angle, row = angle.to(device).expand(-1, channels), (pick * len(angle)).long()
+        angle = angle[0] if len(angle) == 1 else angle[row, torch.arange(channels, device=device)]
+        # In float64: a phase reaches 1e5 radians.
+        k = torch.arange(x.shape[-2], dtype=torch.float64, device=device)[:, None]
+        return x + (self.amplitude * U[..., None, :] * torch.cos(angle[..., None, :] * k)).to(x.dtype)
+
+    def _streams(self, count: int) -> list[torch.Generator]:
+        """A generator for each layer, so that none depends on what others draw."""
+        root = torch.Generator("cpu").manual_seed(self.seed)
+        seeds = torch.randint(2**62, (count,), generator=root, device="cpu").tolist()
+        return [torch.Generator("cpu").manual_seed(seed) for seed in seeds]
+
+
+@contextmanager
+def _without_steps(layer: SequenceLayer) -> Iterator[None]:
+    """No hook sees a single step, so the layer's own methods are hidden behind one that refuses."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise ArgumentError("a single step does not know its number, which noise needs: pass whole sequences")
+
+    names = ("step", "stepper")
+    before = {name: vars(layer)[name] for name in names if name in vars(layer)}
+    vars(layer).update(dict.fromkeys(names, refuse))
+    try:
+        yield
+    finally:
+        for name in names:
+            del vars(layer)[name]
+        vars(layer).update(before)
+
+
+def _frequency(value: Frequency) -> Frequencies:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value == "all":
+            return "all"
+        raise UnknownNameError("frequency", value, ("all",))
+    several = value if isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim) else [value]
+    if not len(several):
+        raise ArgumentError("frequency is empty: give one or more numbers, 'all', or nothing")
+    return tuple(_size(each, "frequency") for each in several)
+
+
+def _size(value: Any, name: str) -> float:
+    plain = number(value, name)
+    if plain < 0 or not isfinite(plain):
+        raise ArgumentError(f"{name} must be finite and not negative, got {plain}")
+    return plain
+
+
+def _check_sequence(x: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"noise is added to a tensor, got {type(x).__name__}: torch.as_tensor(...)")
+    if not x.dtype.is_floating_point:
+        raise ArgumentError(f"noise is added to real numbers, got {x.dtype}; for tokens use mode='layer'")
+    if x.ndim not in (2, 3):
+        raise ShapeError(f"noise takes (length, channel) or (batch, length, channel), got {tuple(x.shape)}")
