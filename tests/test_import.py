@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import wellposed
 from subprocesses import run_python
 
-OPTIONAL = ["tyro", "rich", "matplotlib", "jinja2", "control", "pydantic", "pytorch_lightning"]
+OPTIONAL = ["tyro", "rich", "matplotlib", "jinja2", "control", "pydantic", "pytorch_lightning", "numba", "PIL"]
 FOR_TESTS = ["mpmath", "hypothesis", "beartype", "pytest"]
 MODULES = [
     wellposed,
@@ -31,6 +32,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import wellposed
+import wellposed.data
 from wellposed.systems import linf_distance, s4, s4d, spikes
 assert round(linf_distance(s4(16), s4d(16)).value, 6) == 0.451561
 assert len(spikes(32)) == 14
@@ -56,8 +58,8 @@ def own_methods(cls: type) -> list[tuple[str, Any]]:
         owner = next((c for c in cls.__mro__ if name in vars(c)), cls)
         if name.startswith("_") or not owner.__module__.startswith("wellposed"):
             continue
-        if isinstance(member, property):
-            found.append((name, member.fget))
+        if isinstance(member, property | cached_property):
+            found.append((name, member.fget if isinstance(member, property) else member.func))
         elif inspect.isroutine(member):
             found.append((name, member))
     return found

@@ -18,13 +18,14 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     """Write to a temporary neighbour and move it into place: a reader sees the old file or the new one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
+        replace_whole(path, content)
     except OSError as error:
         raise RecordError(f"cannot write {path}: {error.strerror or error}") from None
     return path
 
 
-def _replace(path: Path, content: str | bytes) -> None:
+def replace_whole(path: Path, content: str | bytes) -> None:
+    """The same, with the operating system's own errors."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as file:

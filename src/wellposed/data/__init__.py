@@ -1,0 +1,52 @@
+"""Data sets for long sequences: found, fetched, built, verified, loaded; and the noise that breaks S4D."""
+
+from wellposed.data._batches import Batches
+from wellposed.data._builder import Builder
+from wellposed.data._dataset import Batch, Info, PairBatch, SequenceDataset
+from wellposed.data._order import Order
+from wellposed.data._registry import TASKS, data_root, fetch, load, prepare, task, verify
+from wellposed.data._task import Task, held_out
+from wellposed.data._vocabulary import Vocabulary
+from wellposed.data.image import Image
+from wellposed.data.listops import ListOps
+from wellposed.data.noise import FourierNoise, fourier_noise
+from wellposed.data.pathfinder import Pathfinder
+from wellposed.data.pathx import PathX
+from wellposed.data.peerread import PeerRead
+from wellposed.data.retrieval import Retrieval
+from wellposed.data.scifar import SCIFAR
+from wellposed.data.sinusoids import Sinusoids
+from wellposed.data.smnist import SMNIST
+from wellposed.data.text import Text
+
+__all__ = [
+    "SCIFAR",
+    "SMNIST",
+    "TASKS",
+    "Batch",
+    "Batches",
+    "Builder",
+    "FourierNoise",
+    "Image",
+    "Info",
+    "ListOps",
+    "Order",
+    "PairBatch",
+    "PathX",
+    "Pathfinder",
+    "PeerRead",
+    "Retrieval",
+    "SequenceDataset",
+    "Sinusoids",
+    "Task",
+    "Text",
+    "Vocabulary",
+    "data_root",
+    "fetch",
+    "fourier_noise",
+    "held_out",
+    "load",
+    "prepare",
+    "task",
+    "verify",
+]

@@ -1,0 +1,134 @@
+"""In which order items come: shuffled or not, alike lengths together, a share for every process, resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from wellposed._checks import positive_int
+from wellposed.errors import ArgumentError
+
+_POOL = 100
+"""Batches whose items are sorted by length together: enough for little padding, few enough to stay random."""
+
+
+class Order(Sampler[list[int]]):
+    """Batches of indices: the ``batch_sampler`` of a ``DataLoader``, or what ``Batches`` goes by.
+
+    Every pass is a new epoch with an order of its own, drawn from ``seed`` and the number of the epoch alone.
+    ``state_dict`` says how far this pass has come; loaded into an equal order, the next pass takes up the rest.
+    Several processes make each batch together: process ``rank`` of ``world`` takes every ``world``-th item of it, so
+    that all have the same number of batches and every item is seen once; the order does not depend on how many
+    processes share a batch. ``lengths`` puts sequences of similar length together.
+
+    >>> order = Order(10, 4, seed=0)
+    >>> [len(batch) for batch in order]
+    [4, 4, 2]
+    >>> sorted(i for batch in order for i in batch) == list(range(10))
+    True
+    """
+
+    def __init__(
+        self,
+        count: int,
+        batch_size: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        lengths: Int[Tensor, " item"] | None = None,
+        drop_last: bool = False,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self.count, self.batch_size = positive_int(count, "count"), positive_int(batch_size, "batch_size")
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        self.rank, self.world = rank, positive_int(world, "world")
+        self.lengths = None if lengths is None else lengths.numpy()
+        self.epoch, self.given, self._resumed = -1, 0, False
+        self._check()
+
+    def _check(self) -> None:
+        if not 0 <= self.rank < self.world:
+            raise ArgumentError(f"rank goes from 0 to world - 1 = {self.world - 1}, got {self.rank}")
+        if not 0 <= self.seed < 2**63:
+            raise ArgumentError(f"seed must be from 0 to 2^63 - 1, got {self.seed}")
+        if self.lengths is not None and len(self.lengths) != self.count:
+            raise ArgumentError(f"{self.count} items need as many lengths, got {len(self.lengths)}")
+        if not len(self):
+            whole = self._whole if self.drop_last else self.world
+            raise ArgumentError(
+                f"{self.count} items do not fill one batch of {self.batch_size} for {self.world} processes, which "
+                f"takes {whole}: use smaller batches" + (" or drop_last=False" if self.drop_last else "")
+            )
+
+    @property
+    def _whole(self) -> int:
+        """Items of a batch of all processes together."""
+        return self.batch_size * self.world
+
+    def __len__(self) -> int:
+        full, rest = divmod(self.count, self._whole)
+        # A rest too small to give each process an item goes into the batch before it.
+        return full + (not self.drop_last and rest >= self.world)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is this epoch, from its start."""
+        self.epoch, self.given, self._resumed = epoch, 0, True
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far it has come, in plain numbers."""
+        epoch, given = (self.epoch + 1, 0) if self.given == len(self) else (max(self.epoch, 0), self.given)
+        return {"epoch": epoch, "batches": given, "of": self._plan()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there with the next pass."""
+        if state["of"] != self._plan():
+            raise ArgumentError(f"the state is of batches made from {state['of']}, these are made from {self._plan()}")
+        self.epoch, self.given, self._resumed = state["epoch"], state["batches"], True
+
+    def _plan(self) -> dict[str, Any]:
+        """All that the order depends on."""
+        plan = {"count": self.count, "items a batch": self._whole, "shuffle": self.shuffle, "seed": self.seed}
+        return plan | {"by length": self.lengths is not None, "drop_last": self.drop_last}
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for batch in self.begin():
+            self.given += 1
+            yield batch.tolist()
+
+    def begin(self) -> list[Int[np.ndarray, " share"]]:
+        """What a new pass has to give; whoever gives it counts in ``given``."""
+        if not self._resumed:
+            self.epoch, self.given = self.epoch + 1, 0
+        self._resumed = False
+        return self.batches(self.epoch)[self.given :]
+
+    def batches(self, epoch: int) -> list[Int[np.ndarray, " share"]]:
+        """This process's share of every batch of an epoch."""
+        items = self._permutation(self.count, epoch, 0) if self.shuffle else np.arange(self.count)
+        if self.lengths is not None:
+            items = self._by_length(items)
+        cuts = np.arange(1, len(self)) * self._whole
+        batches = np.split(items[: len(self) * self._whole] if self.drop_last else items, cuts)
+        if self.shuffle and self.lengths is not None:
+            # The last one may be smaller; it stays last, so that a state counts in whole batches.
+            order = self._permutation(len(batches) - 1, epoch, 1)
+            batches = [batches[i] for i in order] + batches[-1:]
+        return [batch[self.rank :: self.world] for batch in batches]
+
+    def _by_length(self, items: Int[np.ndarray, " item"]) -> Int[np.ndarray, " item"]:
+        """Longest first within each pool of batches, or altogether if nothing is shuffled."""
+        assert self.lengths is not None
+        pool = _POOL * self._whole if self.shuffle else len(items)
+        pools = (items[k : k + pool] for k in range(0, len(items), pool))
+        return np.concatenate([some[np.argsort(-self.lengths[some], kind="stable")] for some in pools])
+
+    def _permutation(self, count: int, epoch: int, use: int) -> Int[np.ndarray, " item"]:
+        """From raw bits, whose stream numpy promises never to change, unlike that of its own ``permutation``."""
+        bits = np.random.PCG64(np.random.SeedSequence([self.seed, epoch, use]))
+        return np.argsort(bits.random_raw(count), kind="stable")

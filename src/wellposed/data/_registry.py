@@ -1,0 +1,116 @@
+"""The tasks by name, and what can be done with one: fetch, prepare, verify, load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from wellposed.data import _cache
+from wellposed.data._archive import unpack
+from wellposed.data._builder import Progress
+from wellposed.data._dataset import SequenceDataset
+from wellposed.data._fetch import fetch as fetch_file
+from wellposed.data._task import Task
+from wellposed.data.image import Image
+from wellposed.data.listops import ListOps
+from wellposed.data.pathfinder import Pathfinder
+from wellposed.data.pathx import PathX
+from wellposed.data.peerread import PeerRead
+from wellposed.data.retrieval import Retrieval
+from wellposed.data.scifar import SCIFAR
+from wellposed.data.sinusoids import Sinusoids
+from wellposed.data.smnist import SMNIST
+from wellposed.data.text import Text
+from wellposed.errors import ArgumentError, DataError, UnknownNameError
+
+_ALL = (ListOps, Text, Retrieval, PeerRead, Image, Pathfinder, PathX, SCIFAR, SMNIST, Sinusoids)
+TASKS: dict[str, type[Task]] = {task.name: task for task in _ALL}
+"""Every task of this library by its name."""
+
+
+def task(name: str | Task, **options: Any) -> Task:
+    """The task of a name with these parameters; a task of your own is passed through.
+
+    >>> task("listops", seed=1).seed
+    1
+    """
+    if isinstance(name, Task):
+        if options:
+            raise ArgumentError(f"give {', '.join(options)} to the task itself: {type(name).__name__}(...)")
+        return name
+    if name not in TASKS:
+        raise UnknownNameError("task", name, TASKS)
+    known = [field.name for field in fields(TASKS[name])]
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {name}", option, known)
+    return TASKS[name](**options)
+
+
+def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """The data folder: the one given, else ``$WELLPOSED_DATA``, else ``~/.cache/wellposed/data``."""
+    given = root or os.environ.get("WELLPOSED_DATA")
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "wellposed" / "data"
+
+
+def load(
+    name: str | Task, root: str | os.PathLike[str] | None = None, split: str = "train", **options: Any
+) -> SequenceDataset:
+    """A split of a task, prepared first if it has to be: from published files below ``root``, or generated.
+
+    >>> import tempfile
+    >>> test = load("sinusoids", tempfile.mkdtemp(), "test", problem="extrap", grid=(3, 2), steps=1000)
+    >>> x, y = test[3]
+    >>> x.shape, y.tolist()
+    (torch.Size([1000, 1]), [50.0, 1.0])
+    """
+    return _cache.read(prepare(name, root, **options), split)
+
+
+def prepare(
+    name: str | Task,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    progress: Progress | None = None,
+    closely: bool = False,
+    **options: Any,
+) -> Path:
+    """Build a task unless it is there, sound and up to date; the folder it is in.
+
+    Whether it is sound is told from sizes and times of the files, or, ``closely``, from every byte of them.
+    """
+    place = data_root(root)
+    return _cache.prepare(task(name, **options).resolved(place), place, progress, closely=closely)
+
+
+def verify(name: str | Task, root: str | os.PathLike[str] | None = None, **options: Any) -> Path:
+    """Compare every byte of a prepared task, and of its sources as far as they are there, with the manifest."""
+    place = data_root(root)
+    asked = task(name, **options).resolved(place)
+    if (reason := _cache.why_not(asked, place, closely=True)) is not None:
+        folder = _cache.folder_of(asked, place)
+        remedy = f"'wellposed data prepare {asked.name}'" if asked.name in TASKS else "prepare(..., closely=True)"
+        raise DataError(f"{folder}: {reason}; {remedy} builds it anew")
+    return _cache.folder_of(asked, place)
+
+
+def fetch(
+    name: str | Task,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> list[Path]:
+    """Download and unpack what a task is built from; what is there already is not fetched again."""
+    place, asked = data_root(root), task(name)
+    if not asked.downloads:
+        made = "is generated" if not asked.published else "cannot be fetched"
+        raise DataError(f"there is nothing to fetch for {asked.name}, which {made}: see its page in the documentation")
+    done = []
+    for download in asked.downloads:
+        told = None if progress is None else lambda *bytes, file=download.file: progress(file, *bytes)
+        archive = fetch_file(download, place / "downloads", progress=told)
+        done += unpack(archive, place / asked.unpack_to, limit=download.unpacked)
+    return done

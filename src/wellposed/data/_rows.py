@@ -1,0 +1,146 @@
+"""Sequences as they lie on disk or on a GPU, all of one length or one after the other, and how batches are cut."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+
+class Rows(ABC):
+    """Many sequences in few tensors, memory-mapped or on a device."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Int[Tensor, " row"]:
+        """Steps of every sequence, on the CPU."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where they are."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """How much room they take."""
+
+    @abstractmethod
+    def to(self, device: Any) -> Rows:
+        """All of them there."""
+
+    @abstractmethod
+    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]: ...
+
+    @abstractmethod
+    def gather(
+        self, rows: Int[Tensor, " batch"], multiple: int = 1
+    ) -> tuple[Shaped[Tensor, "batch length *channel"], Int[Tensor, " batch"] | None]:
+        """These sequences side by side, zeros behind the shorter ones; their lengths where they differ by nature."""
+
+
+@dataclass(frozen=True)
+class FixedRows(Rows):
+    """Sequences of one length."""
+
+    values: Shaped[Tensor, "row length *channel"]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def lengths(self) -> Int[Tensor, " row"]:
+        """All the same."""
+        return torch.full((len(self.values),), self.values.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.values.device
+
+    @property
+    def nbytes(self) -> int:
+        """How much room they take."""
+        return self.values.nbytes
+
+    def to(self, device: Any) -> FixedRows:
+        """All of them there."""
+        return FixedRows(self.values.to(device))
+
+    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]:
+        return self.values[row]
+
+    def gather(
+        self, rows: Int[Tensor, " batch"], multiple: int = 1
+    ) -> tuple[Shaped[Tensor, "batch length *channel"], None]:
+        """These sequences, one below the other."""
+        return self.values.index_select(0, rows.to(self.values.device)), None
+
+
+@dataclass(frozen=True)
+class RaggedRows(Rows):
+    """Sequences of different lengths in one long tensor: row ``i`` from ``offsets[i]`` to ``offsets[i + 1]``."""
+
+    values: Shaped[Tensor, " total"]
+    offsets: Int[Tensor, " row_and_one"]
+    """On the CPU, wherever the values are."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Int[Tensor, " row"]:
+        """Steps of every sequence."""
+        return self.offsets.diff()
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.values.device
+
+    @property
+    def nbytes(self) -> int:
+        """How much room they take."""
+        return self.values.nbytes
+
+    def to(self, device: Any) -> RaggedRows:
+        """All of them there."""
+        return RaggedRows(self.values.to(device), self.offsets)
+
+    def __getitem__(self, row: int) -> Shaped[Tensor, " length"]:
+        row = range(len(self))[row]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def gather(
+        self, rows: Int[Tensor, " batch"], multiple: int = 1
+    ) -> tuple[Shaped[Tensor, "batch length"], Int[Tensor, " batch"]]:
+        """These sequences padded with 0 to the longest of them, rounded up to a ``multiple``."""
+        start = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - start
+        width = -(-int(lengths.max()) // multiple) * multiple
+        cut = _copied if self.values.device.type == "cpu" else _picked
+        return cut(self.values, start, lengths, width), lengths
+
+
+def _copied(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
+    """Row by row, which a CPU does faster than through an index of every element."""
+    out = torch.zeros(len(start), width, dtype=values.dtype)
+    source, target = values.numpy(), out.numpy()
+    for row, (first, count) in enumerate(zip(start.tolist(), lengths.tolist(), strict=True)):
+        target[row, :count] = source[first : first + count]
+    return out
+
+
+def _picked(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
+    """All rows at once, for a GPU."""
+    start, lengths = start.to(values.device), lengths.to(values.device)
+    step = torch.arange(width, device=values.device)
+    at = (start[:, None] + step).clamp_(max=len(values) - 1)
+    return torch.where(step < lengths[:, None], values[at], values.new_zeros(()))

@@ -1,0 +1,401 @@
+"""A prepared task is whole or not there; what is stale or damaged is noticed and built anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from subprocesses import SOURCE, run_python
+from wellposed.data import Builder, Info, Task, Vocabulary, load, prepare, verify
+from wellposed.data._shards import make_parts
+from wellposed.errors import ArgumentError, DataError
+
+
+@dataclass(frozen=True)
+class Numbers(Task):
+    """A column of numbers from a file."""
+
+    name: ClassVar[str] = "numbers"
+    times: int = 1
+
+    def sources(self, root: Path) -> list[Path]:
+        if not (root / "numbers.txt").exists():
+            raise DataError(f"there is no {root / 'numbers.txt'}: write one number a line")
+        return [root / "numbers.txt"]
+
+    def build(self, out: Builder) -> Info:
+        values = np.loadtxt(out.root / "numbers.txt", dtype=np.float32, ndmin=1) * self.times
+        for split in ("train", "test"):
+            out.write(split, values.reshape(1, -1, 1), np.array([[values.sum()]]))
+        return Info("numbers", "published", len(values), channels=1, targets=("sum",))
+
+
+def numbers(root: Path, split: str = "train", times: int = 1) -> list[float]:
+    return load(Numbers(times), root, split)[0][0].flatten().tolist()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "numbers.txt").write_text("1\n2\n3\n")
+    assert numbers(tmp_path) == [1, 2, 3]
+    return tmp_path
+
+
+def folder(root: Path) -> Path:
+    return next(root.glob("prepared/numbers-*"))
+
+
+def settled(root: Path) -> None:
+    """Nothing but prepared tasks is left."""
+    assert [path.name for path in (root / "prepared").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_second_start_reads_what_is_there(root: Path):
+    before = {path: path.stat().st_mtime_ns for path in folder(root).rglob("*")}
+    assert numbers(root) == [1, 2, 3]
+    assert {path: path.stat().st_mtime_ns for path in folder(root).rglob("*")} == before
+    settled(root)
+
+
+def test_parameters_have_places_of_their_own(root: Path):
+    assert numbers(root, times=2) == [2, 4, 6]
+    assert numbers(root) == [1, 2, 3]
+    assert len(list(root.glob("prepared/numbers-*"))) == 2
+
+
+def test_the_manifest_says_what_it_was_made_from(root: Path):
+    manifest = json.loads((folder(root) / "manifest.json").read_text())
+    assert manifest["parameters"] == {"times": 1}
+    assert manifest["sources"]["numbers.txt"]["checksum"].startswith("sha256:")
+    assert set(manifest["arrays"]) == {f"{split}/{array}.npy" for split in ("train", "test") for array in "xy"}
+
+
+def test_a_changed_source_is_noticed(root: Path, caplog: pytest.LogCaptureFixture):
+    (root / "numbers.txt").write_text("4\n5\n6\n")
+    assert numbers(root) == [4, 5, 6]
+    assert "numbers.txt is not what it was then" in caplog.text
+
+
+def test_a_source_that_was_only_touched_or_copied_is_no_reason(root: Path):
+    array = folder(root) / "train" / "x.npy"
+    before = array.stat().st_mtime_ns
+    os.utime(root / "numbers.txt", ns=(1, 1))
+    assert numbers(root) == [1, 2, 3]
+    assert array.stat().st_mtime_ns == before
+    assert "3-1" not in (manifest := (folder(root) / "manifest.json").read_text())
+    assert '"glance": "6-1"' in manifest, "the new time is noted, so that a glance is enough next time"
+
+
+def test_without_its_sources_a_prepared_task_is_used_as_it_is(root: Path, tmp_path_factory: pytest.TempPathFactory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(root / "prepared", elsewhere / "prepared")
+    assert numbers(elsewhere) == [1, 2, 3]
+
+
+def test_a_new_version_builds_anew(root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    monkeypatch.setattr(Numbers, "version", 2)
+    assert numbers(root) == [1, 2, 3]
+    assert "made with version 1, not 2" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["train/x.npy", "train/y.npy", "test/x.npy"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove", "header"])
+def test_a_damaged_array_is_noticed_and_built_anew(
+    root: Path, name: str, damage: str, caplog: pytest.LogCaptureFixture
+):
+    path = folder(root) / name
+    content = bytearray(path.read_bytes())
+    if damage == "remove":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[:-1])
+    else:
+        content[-1 if damage == "flip" else 1] ^= 1
+        path.write_bytes(content)
+    assert numbers(root) == [1, 2, 3]
+    assert f"{name} is damaged" in caplog.text
+    settled(root)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', "\udcff", '{"format": "one"}'])
+def test_a_manifest_that_cannot_be_read_is_built_anew(root: Path, content: str, caplog: pytest.LogCaptureFixture):
+    (folder(root) / "manifest.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert numbers(root) == [1, 2, 3]
+    assert "manifest.json cannot be read" in caplog.text
+
+
+def test_a_folder_in_place_of_an_array_is_built_anew(root: Path):
+    path = folder(root) / "train" / "x.npy"
+    path.unlink()
+    path.mkdir()
+    assert numbers(root) == [1, 2, 3]
+
+
+def test_damage_that_hides_from_a_glance_is_found_by_verify(root: Path):
+    path = folder(root) / "train" / "x.npy"
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match=r"x\.npy is damaged; prepare\(\.\.\., closely=True\) builds it anew"):
+        verify(Numbers(), root)
+    prepare(Numbers(), root, closely=True)
+    assert numbers(root) == [1, 2, 3]
+    assert verify(Numbers(), root) == folder(root)
+
+
+def test_verify_says_what_is_not_prepared(tmp_path: Path):
+    with pytest.raises(DataError, match="not prepared yet"):
+        verify("sinusoids", tmp_path)
+
+
+def test_a_missing_source_is_named_and_nothing_is_left(tmp_path: Path):
+    with pytest.raises(DataError, match=r"there is no .*numbers\.txt: write one number a line"):
+        prepare(Numbers(), tmp_path)
+    settled(tmp_path)
+    assert list((tmp_path / "prepared").iterdir()) == []
+
+
+def test_a_build_that_fails_leaves_the_old_one(root: Path):
+    (root / "numbers.txt").write_text("four\n")
+    with pytest.raises(ValueError, match="four"):
+        prepare(Numbers(), root)
+    settled(root)
+    (root / "numbers.txt").write_text("1\n2\n3\n")
+    assert numbers(root) == [1, 2, 3]
+
+
+def test_a_root_that_cannot_be_written(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot prepare below .*Not a directory"):
+        load("sinusoids", tmp_path / "file", count=4, steps=10)
+
+
+def test_a_prepared_task_can_be_read_where_nothing_can_be_written(root: Path, small_disk: Path):
+    shutil.copytree(root, small_disk, dirs_exist_ok=True, copy_function=shutil.copy)
+    assert numbers(small_disk) == [1, 2, 3]
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert numbers(small_disk) == [1, 2, 3]
+
+
+def test_a_disk_that_fills_up_is_told_where_none_can_be_mounted(tmp_path: Path):
+    """By a limit on the size of files, which is another error of the system than a full disk."""
+    run_python(f"""
+import resource, signal
+from wellposed.data import load
+from wellposed.errors import ArgumentError, DataError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    load("sinusoids", {str(tmp_path)!r}, count=100, steps=10_000)
+except DataError as error:
+    assert "cannot prepare below" in str(error), error
+else:
+    raise AssertionError
+""")
+    assert [path.name for path in (tmp_path / "prepared").iterdir()] == []
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(small_disk: Path):
+    with pytest.raises(DataError, match=r"no room left below .* MB free\): make some, or give another root"):
+        load("sinusoids", small_disk, count=100, steps=10_000)
+    assert [path.name for path in (small_disk / "prepared").iterdir()] == []
+    assert len(load("sinusoids", small_disk, count=4, steps=100, grid=(2, 2))) == 4
+
+
+SLOW = """
+import sys, time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+import numpy as np
+from wellposed.data import Builder, Info, Task, load
+from wellposed.data._shards import make_parts
+
+@dataclass(frozen=True)
+class Slow(Task):
+    name: ClassVar[str] = "slow"
+    def build(self, out: Builder) -> Info:
+        def make(part):
+            with open(out.root / "made.txt", "a") as file:
+                print(part, file=file)
+            time.sleep({pause})
+            return {{"x": np.full((1, 4, 1), part, dtype=np.float32)}}
+        parts = make_parts(out, "parts", 6, make)
+        x = np.concatenate([part()["x"] for part in parts])
+        out.write("train", x, x[:, 0])
+        print("written", flush=True)
+        time.sleep({pause})
+        return Info("slow", "generated", 4, channels=1, targets=("part",))
+
+print("begun", flush=True)
+print(load(Slow(), sys.argv[1]).y.flatten().tolist())
+"""
+
+
+def slow(root: Path, pause: float) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", textwrap.dedent(SLOW.format(pause=pause)), str(root)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def made(root: Path) -> list[str]:
+    return (root / "made.txt").read_text().split() if (root / "made.txt").exists() else []
+
+
+def wait_until(condition: object, process: subprocess.Popen[str]) -> None:
+    assert callable(condition)
+    end = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("parts", [3, 6])
+def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path: Path, parts: int):
+    process = slow(tmp_path, 0.5)
+    wait_until(lambda: len(list(tmp_path.glob("prepared/.slow-*/parts-*.npz"))) >= parts, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not list(tmp_path.glob("prepared/slow-*")), "nothing that looks finished"
+    kept = len(list(tmp_path.glob("prepared/.slow-*/parts-*.npz")))
+    (tmp_path / "made.txt").unlink()
+    output, errors = slow(tmp_path, 0).communicate(timeout=60)
+    assert output.splitlines()[-1] == "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]", errors
+    assert len(made(tmp_path)) == 6 - kept
+    settled(tmp_path)
+
+
+def test_a_part_damaged_after_a_kill_is_made_again(tmp_path: Path):
+    process = slow(tmp_path, 0.5)
+    wait_until(lambda: len(list(tmp_path.glob("prepared/.slow-*/parts-*.npz"))) >= 4, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    first, second = sorted(tmp_path.glob("prepared/.slow-*/parts-*.npz"))[:2]
+    first.write_bytes(first.read_bytes()[:-30])
+    content = bytearray(second.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    second.write_bytes(content)
+    output, errors = slow(tmp_path, 0).communicate(timeout=60)
+    assert output.splitlines()[-1] == "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]", errors
+
+
+def test_two_processes_at_once_build_it_once(tmp_path: Path):
+    processes = [slow(tmp_path, 0.05) for _ in range(3)]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    for output, errors in outputs:
+        assert output.splitlines()[-1] == "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]", errors
+    assert sorted(made(tmp_path)) == list("012345")
+    settled(tmp_path)
+
+
+def test_a_failing_part_is_raised_and_the_others_are_kept(tmp_path: Path):
+    out = Builder(tmp_path, tmp_path, tmp_path)
+
+    def make(part: int) -> dict[str, np.ndarray]:
+        if part == 2:
+            raise DataError("part 2 will not do")
+        return {"x": np.arange(part)}
+
+    with pytest.raises(DataError, match="part 2 will not do"):
+        make_parts(out, "parts", 3, make)
+    assert len(list(tmp_path.glob("parts-*.npz"))) == 2
+
+
+def test_prepared_tasks_need_neither_numba_nor_pillow(tmp_path: Path):
+    load("listops", tmp_path, train=5, val=5, test=5)
+    run_python(f"""
+import sys
+for name in ("numba", "PIL"):
+    sys.modules[name] = None
+from wellposed.data import load
+from wellposed.errors import MissingExtraError
+assert len(load("listops", {str(tmp_path)!r}, train=5, val=5, test=5)) == 5
+try:
+    load("listops", {str(tmp_path)!r}, train=6, val=5, test=5)
+except MissingExtraError as error:
+    assert "pip install 'wellposed[data]'" in str(error)
+else:
+    raise AssertionError
+""")
+
+
+@dataclass(frozen=True)
+class Anything(Task):
+    """Whatever a test wants to write."""
+
+    name: ClassVar[str] = "anything"
+    made: ClassVar[dict[str, Any]] = {}
+
+    def build(self, out: Builder) -> Info:
+        out.write("train", self.made["x"], self.made["y"])
+        return self.made["info"]
+
+
+WORDS = Vocabulary(("<pad>", "<unk>", "<eos>", "a"))
+TOKENS = Info("anything", "generated", 9, vocabulary=WORDS, classes=("no", "yes"))
+REAL = Info("anything", "generated", 9, channels=1, targets=("t",))
+PIXELS = Info("anything", "generated", 9, channels=1, classes=("no",), mean=(0.0,), std=(1.0,))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "info", "message"),
+    [
+        ([np.array([3, 4])], [0], TOKENS, r"tokens are whole numbers from 0 to 3, .* got int64 \(2,\) from 3 to 4"),
+        ([np.array([0.5])], [0], TOKENS, "tokens are whole numbers"),
+        ([np.array([3])], [2], TOKENS, "classes are whole numbers from 0 to 1, got int64"),
+        ([np.array([3])], [0.5], TOKENS, "classes are whole numbers"),
+        ([], [], TOKENS, "split train has 0 sequences and 0 targets"),
+        ([np.array([3])], [0, 1], TOKENS, "split train has 1 sequences and 2 targets"),
+        (np.zeros((2, 9, 1)), [0.0, 1.0], REAL, r"uint8 or float32 \(item, length, 1 channels\), got float64"),
+        (np.zeros((2, 9), np.float32), [0.0, 1.0], REAL, r"\(item, length, 1 channels\), got float32 \(2, 9\)"),
+        (np.zeros((2, 9, 2), np.float32), [0.0, 1.0], REAL, r"got float32 \(2, 9, 2\)"),
+        (np.zeros((2, 9, 1), np.float32), [0, 1], REAL, r"targets \('t',\) are float \(item, 1\), got int64"),
+        (np.zeros((2, 9, 1), np.float32), np.zeros((2, 3)), REAL, r"targets \('t',\) are float \(item, 1\)"),
+        (np.zeros((2, 9, 1), np.float32), [0, 0], PIXELS, "pixels .* come with a mean and std"),
+    ],
+)
+def test_a_task_that_writes_something_else_than_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, x: Any, y: Any, info: Info, message: str
+):
+    monkeypatch.setattr(Anything, "made", {"x": x, "y": y, "info": info})
+    with pytest.raises(DataError, match=message):
+        prepare(Anything(), tmp_path)
+    assert list((tmp_path / "prepared").iterdir()) == []
+
+
+def test_one_number_to_predict_is_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = {"x": np.zeros((2, 9, 1), np.float32), "y": [0.5, 1.5], "info": REAL}
+    monkeypatch.setattr(Anything, "made", made)
+    assert load(Anything(), tmp_path).y.tolist() == [[0.5], [1.5]]
+
+
+def test_sources_elsewhere_and_parameters_of_other_kinds(tmp_path: Path):
+    @dataclass(frozen=True)
+    class Elsewhere(Anything):
+        where: Path = Path("/")
+
+    with pytest.raises(ArgumentError, match="parameters are numbers, texts and tuples of them"):
+        prepare(Elsewhere(), tmp_path)
+
+    @dataclass(frozen=True)
+    class Outside(Anything):
+        def sources(self, root: Path) -> list[Path]:
+            return [Path(__file__)]
+
+    with pytest.raises(DataError, match=r"test_cache\.py is not below"):
+        prepare(Outside(), tmp_path)
