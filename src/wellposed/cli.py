@@ -261,12 +261,17 @@ def _print_verdicts(records: list[Record]) -> None:
     console.print(table)
 
 
+def data() -> None:
+    """Data sets: list, fetch, prepare, verify or show them. 'wellposed data --help' tells more."""
+
+
 VERBS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce,
     "report": report,
     "list": list_experiments,
     "analyze": analyze,
     "diagonalize": diagonalize,
+    "data": data,
 }
 
 _DESCRIPTION = "Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went."
@@ -278,12 +283,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments[:1] in (["--version"], ["-V"]):
         print(f"wellposed {__version__}")
         return
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
-        near = difflib.get_close_matches(arguments[0], VERBS, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"verbs: {', '.join(VERBS)}"
-        raise SystemExit(f"wellposed: unknown command {arguments[0]!r}; {hint}")
     try:
-        tyro.extras.subcommand_cli_from_dict(VERBS, prog="wellposed", description=_DESCRIPTION, args=arguments)
+        if arguments[:1] == ["data"]:
+            from wellposed._cli_data import DATA_VERBS
+
+            description = "Data sets: found, fetched, built, verified and shown."
+            _dispatch(DATA_VERBS, "wellposed data", description, arguments[1:] or ["--help"])
+        else:
+            _dispatch(VERBS, "wellposed", _DESCRIPTION, arguments)
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
     except BrokenPipeError:
@@ -292,3 +299,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(f"wellposed: {error}") from None
     except KeyboardInterrupt:
         raise SystemExit("wellposed: stopped") from None
+
+
+def _dispatch(verbs: dict[str, Callable[..., None]], prog: str, description: str, arguments: list[str]) -> None:
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in verbs:
+        near = difflib.get_close_matches(arguments[0], verbs, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"verbs: {', '.join(verbs)}"
+        raise SystemExit(f"wellposed: unknown command {arguments[0]!r}; {hint}")
+    tyro.extras.subcommand_cli_from_dict(verbs, prog=prog, description=description, args=arguments)

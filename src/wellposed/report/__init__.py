@@ -1,9 +1,20 @@
-"""Draws and compares: figures and one self-contained page, from records alone."""
+"""Draws and compares: figures and one self-contained page, from records alone; samples of a data set."""
 
 from wellposed.report._figures import save_figures
 from wellposed.report._page import write_page
 from wellposed.report._plots import save_bode, save_pseudospectra
 from wellposed.report._records import read_records
+from wellposed.report._samples import print_samples, save_samples
 from wellposed.report._verdicts import Verdict, verdicts
 
-__all__ = ["Verdict", "read_records", "save_bode", "save_figures", "save_pseudospectra", "verdicts", "write_page"]
+__all__ = [
+    "Verdict",
+    "print_samples",
+    "read_records",
+    "save_bode",
+    "save_figures",
+    "save_pseudospectra",
+    "save_samples",
+    "verdicts",
+    "write_page",
+]

@@ -13,7 +13,7 @@ from wellposed.report._style import S4, S4D, THIRD, WIDTH, pyplot
 
 def save_bode(path: Path, omega: Sequence[float], responses: Mapping[str, Sequence[complex]]) -> Path:
     """Magnitude and phase of every response over ``omega``, written to ``path`` (.png, .svg or .pdf)."""
-    _check(path)
+    check_figure_path(path)
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
     figure, (top, bottom) = plt.subplots(2, 1, figsize=(1.5 * WIDTH, 5.6), sharex=True)
     for (name, values), color in zip(responses.items(), (S4, S4D, THIRD), strict=False):
@@ -33,7 +33,7 @@ def save_pseudospectra(path: Path, grid: Any, perturbed: Any, norm: Any) -> Path
 
     The curve of the level ``||E||``, which no eigenvalue of A + E can leave, is drawn strong.
     """
-    _check(path)
+    check_figure_path(path)
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
     figure, ax = plt.subplots(figsize=(1.5 * WIDTH, 1.2 * WIDTH))
     level = grid.sigma.clamp(min=1e-300).log10()
@@ -50,7 +50,8 @@ def save_pseudospectra(path: Path, grid: Any, perturbed: Any, norm: Any) -> Path
     return path
 
 
-def _check(path: Path) -> None:
+def check_figure_path(path: Path) -> None:
+    """Refuse what no figure can be written to."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise RecordError(f"cannot draw a {path.suffix or 'file without an ending'!r}: name it .png, .svg or .pdf")
     if not path.parent.is_dir():

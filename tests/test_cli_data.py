@@ -1,0 +1,192 @@
+"""``wellposed data`` as a user meets it: real processes, a real server, their output and exit codes."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from file_server import FileServer
+from test_cli import wellposed
+from wellposed.cli import main
+from wellposed.data import _sources, load
+from wellposed.data._checksum import checksum_of
+from wellposed.report import print_samples, save_samples
+
+SMALL = ("--options", "count=8", "steps=200", "grid=[2,2]")
+
+
+def test_help_names_every_verb():
+    done = wellposed("data")
+    assert done.returncode == 0
+    for verb in ("list", "fetch", "prepare", "verify", "show"):
+        assert verb in done.stdout
+    assert "data" in wellposed("--help").stdout
+
+
+def test_prepare_verify_list_show(tmp_path: Path):
+    root = ("--root", str(tmp_path))
+    done = wellposed("data", "prepare", "sinusoids", *root, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "train: 8 sequences of up to 200 steps" in done.stdout
+    assert "unseen: 2 sequences" in done.stdout
+    assert "sound:" in wellposed("data", "verify", "sinusoids", *root, *SMALL).stdout
+    listed = wellposed("data", "list", *root).stdout
+    assert "generated when asked for" in listed
+    assert "to be fetched" in listed
+    shown = wellposed("data", "show", "sinusoids", *root, "--count", "2", *SMALL)
+    assert shown.stdout.count("A = ") == 2
+    assert "█" in shown.stdout
+    picture = tmp_path / "waves.png"
+    assert wellposed("data", "show", "sinusoids", *root, "--out", str(picture), *SMALL).returncode == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_prepare_repairs_what_verify_finds(tmp_path: Path):
+    root = ("--root", str(tmp_path))
+    wellposed("data", "prepare", "sinusoids", *root, *SMALL)
+    array = next(tmp_path.glob("prepared/*/train/x.npy"))
+    content = bytearray(array.read_bytes())
+    content[-1] ^= 1
+    array.write_bytes(content)
+    found = wellposed("data", "verify", "sinusoids", *root, *SMALL)
+    assert found.returncode == 1
+    assert "train/x.npy is damaged; 'wellposed data prepare sinusoids' builds it anew" in found.stderr
+    assert wellposed("data", "prepare", "sinusoids", *root, *SMALL).returncode == 0
+    assert wellposed("data", "verify", "sinusoids", *root, *SMALL).returncode == 0
+
+
+def test_the_data_folder_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WELLPOSED_DATA", str(tmp_path / "here"))
+    assert wellposed("data", "prepare", "sinusoids", *SMALL).returncode == 0
+    assert list((tmp_path / "here" / "prepared").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lst"], "unknown command 'lst'; did you mean 'list'"),
+        (["prepare", "listop"], "unknown task 'listop'; did you mean 'listops'"),
+        (["prepare", "listops", "--options", "sede=1"], "unknown option of listops 'sede'; did you mean 'seed'"),
+        (["prepare", "listops", "--options", "seed"], "an option is written KEY=VALUE, such as seed=1, got 'seed'"),
+        (["prepare", "text"], "run 'wellposed data fetch text --root"),
+        (["prepare", "retrieval"], "retrieval-peerread, a stand-in"),
+        (["fetch", "sinusoids"], "nothing to fetch for sinusoids, which is generated"),
+        (["verify", "image"], "not prepared yet"),
+        (["show", "sinusoids", "--split", "dev", *SMALL], "unknown split 'dev'"),
+        (["show", "sinusoids", "--count", "0", *SMALL], "batch_size must be at least 1, got 0"),
+        (["show", "sinusoids", "--out", "x.docx", *SMALL], "name it .png, .svg or .pdf"),
+    ],
+)
+def test_mistakes_get_a_clear_line(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WELLPOSED_DATA", str(tmp_path))
+    with pytest.raises(SystemExit) as stopped:
+        main(["data", *arguments])
+    assert message in str(stopped.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("listops source=generate", "unknown source 'generate'; did you mean 'generated'"),
+        ("listops train=many", "train must be a whole number, got 'many'"),
+        ("scifar colour=gray", "unknown colour 'gray'; did you mean 'grey'"),
+    ],
+)
+def test_options_of_another_kind_get_one_too(option: str, message: str, tmp_path: Path):
+    name, value = option.split()
+    done = wellposed("data", "prepare", name, "--root", str(tmp_path), "--options", value)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+FETCH = """
+import sys
+from wellposed.data import _fetch, _http, _sources, smnist, SMNIST, text, Text
+from wellposed.cli import main
+
+def local(download):
+    return _fetch.Download(sys.argv[1] + "/" + download.file, download.file, sys.argv[2], None)
+
+if sys.argv[3] == "smnist":
+    SMNIST.downloads = (local(SMNIST.downloads[0]),)
+else:
+    Text.downloads = (local(Text.downloads[0]),)
+_fetch.PAUSE = 0.001
+main(["data", "fetch", sys.argv[3], "--root", sys.argv[4]])
+"""
+
+
+def fetch(url: str, checksum: str, name: str, root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", FETCH, url, checksum, name, str(root)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def tarball(files: dict[str, bytes], tmp_path: Path) -> tuple[bytes, str]:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    (tmp_path / "tar").write_bytes(buffer.getvalue())
+    return buffer.getvalue(), checksum_of(tmp_path / "tar", algorithm="md5")
+
+
+def test_fetch_unpacks_what_it_gets(tmp_path: Path):
+    content, md5 = tarball({"aclImdb/train/pos/0_9.txt": b"good"}, tmp_path)
+    with FileServer(content) as server:
+        done = fetch(server.url, md5, "text", tmp_path / "root")
+        assert done.returncode == 0, done.stderr
+        assert f"fetched: {tmp_path / 'root' / 'aclImdb'}" in done.stdout
+        assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
+        before = len(server.requests)
+        assert fetch(server.url, md5, "text", tmp_path / "root").returncode == 0
+        assert len(server.requests) == before, "what is there is not fetched again"
+
+
+def test_fetch_refuses_another_file_and_a_path_that_leads_out(tmp_path: Path):
+    content, md5 = tarball({"../outside.txt": b"evil"}, tmp_path)
+    with FileServer(content) as server:
+        done = fetch(server.url, "md5:" + "0" * 32, "text", tmp_path / "root")
+        assert done.returncode == 1
+        assert "checksum" in done.stderr
+        assert not list((tmp_path / "root").rglob("*.gz"))
+        done = fetch(server.url, md5, "text", tmp_path / "root")
+        assert done.returncode == 1
+        assert "outside.txt" in done.stderr
+    assert not (tmp_path / "outside.txt").exists()
+    assert not (tmp_path / "root" / "outside.txt").exists()
+
+
+def test_every_download_has_a_name_a_size_and_a_checksum():
+    known = [_sources.CIFAR10, _sources.IMDB, *_sources.MNIST]
+    assert all(d.url.startswith("https://") and d.checksum and d.size for d in known)
+
+
+def test_samples_of_every_kind_are_shown(tmp_path: Path):
+    datasets = [
+        load("listops", tmp_path, train=20, val=5, test=5),
+        load("pathfinder", tmp_path, count=20),
+        load("pathx", tmp_path, count=10),
+        load("sinusoids", tmp_path, count=8, steps=200, grid=(2, 2)),
+    ]
+    for dataset in datasets:
+        path = save_samples(tmp_path / f"{dataset.info.task}.png", dataset, [0, 3, 5])
+        with Image.open(path) as picture:
+            assert np.asarray(picture.convert("L")).std() > 5, "something is drawn"
+        for colour in (None, "truecolor"):
+            console = Console(file=io.StringIO(), width=80, color_system=colour, force_terminal=colour is not None)
+            print_samples(console, dataset, [0, 3])
+            output = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+            assert len(output.splitlines()) > 4
+            if dataset.vocabulary:
+                assert dataset.vocabulary.decode(dataset[0][0].tolist())[:40] in output
