@@ -49,7 +49,8 @@ def run(block: Block, page: Path, namespace: dict[str, object]) -> str:
     """What the block prints. Blank lines before the code make the line numbers of a traceback those of the page."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+        # without the future imports of this file, as the reader of the page would run it
+        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True), namespace)
     return printed.getvalue()
 
 
