@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from wellposed.data._rows import RaggedRows, _picked
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn import PairClassifier, SequenceClassifier, SequenceRegressor
 
+DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
 WORDS = Vocabulary(("<pad>", "<unk>", "<eos>", *"abcdefg"))
 
 
@@ -98,6 +100,20 @@ def test_batches_made_ahead_are_the_same(dataset: SequenceDataset):
     plain, ahead = (list(dataset.batches(7, seed=3, ahead=ahead)) for ahead in (0, 3))
     assert len(plain) == len(ahead)
     assert all(map(same, plain, ahead))
+
+
+@pytest.mark.parametrize("resident", [None, True, False])
+def test_batches_on_a_device_are_the_same(dataset: SequenceDataset, resident: bool | None):
+    """On the device that ``WELLPOSED_TEST_DEVICE`` names; pixels may differ by the rounding of a fused product."""
+    plain = list(dataset.batches(7, seed=3))
+    moved = list(dataset.batches(7, seed=3, device=DEVICE, resident=resident))
+    assert len(plain) == len(moved)
+    for a, b in zip(plain, moved, strict=True):
+        for here, there in zip(a, b, strict=True):
+            assert (here is None) == (there is None)
+            if here is not None and there is not None:
+                assert there.device.type == torch.device(DEVICE).type
+                torch.testing.assert_close(there.cpu(), here, rtol=0, atol=1e-6 if here.is_floating_point() else 0)
 
 
 def test_a_model_takes_them(dataset: SequenceDataset):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 from typing import Any
 
@@ -496,3 +497,17 @@ def test_what_cannot_have_noise_is_refused():
     layer = S4D(CHANNELS, 8)
     with pytest.raises(ShapeError, match="4 channels, the sequence 3"), fourier_noise().on(layer):
         layer(torch.ones(2, 20, 3))
+
+
+@pytest.mark.parametrize("layer", ["s4d", "s4ptd", "s5"])
+def test_noise_is_the_same_on_another_device(layer: str):
+    """On the device that ``WELLPOSED_TEST_DEVICE`` names: the outputs differ by float32 rounding of the model alone."""
+    device = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
+    model = SequenceClassifier(3, 10, layer=layer, d_model=16, n_layers=2, seed=0).eval()
+    x = torch.randn(4, 200, 3, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad(), fourier_noise("layer", seed=1, amplitude=1.0).on(model):
+        here = model(x)
+    model.to(device)
+    with torch.no_grad(), fourier_noise("layer", seed=1, amplitude=1.0).on(model):
+        there = model(x.to(device)).cpu()
+    torch.testing.assert_close(there, here, rtol=1e-4, atol=1e-4)
