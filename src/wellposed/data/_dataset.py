@@ -185,8 +185,9 @@ class SequenceDataset(Dataset):
 
     def _side_by_side(self, rows: Tensor, multiple: int, device: Any) -> tuple[Tensor, Tensor | None]:
         x, lengths = self.rows.gather(rows, multiple)
-        if device is not None and torch.device(device) != x.device:
-            x = (x.pin_memory() if torch.device(device).type == "cuda" else x).to(device, non_blocking=True)
+        if device is not None:
+            pin = x.device.type == "cpu" and torch.device(device).type == "cuda"
+            x = (x.pin_memory() if pin else x).to(device, non_blocking=True)
         return self._decoded(x), None if lengths is None else lengths.to(x.device, non_blocking=True)
 
     def _decoded(self, x: Shaped[Tensor, "..."]) -> Float[Tensor, "..."] | Int[Tensor, "..."]:
