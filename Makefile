@@ -21,7 +21,7 @@ test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: .venv/ready
 	@for file in benchmarks/[a-z]*.py; do $(ONE_THREAD) $(BIN)/python $$file || exit 1; done

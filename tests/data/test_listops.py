@@ -76,6 +76,18 @@ def test_every_label_is_the_value_of_its_expression(many: SequenceDataset, texts
     assert len(set(texts)) == len(texts)
 
 
+def test_every_label_of_the_whole_set(official: Path):
+    """All 100,000, where there is time for it: with ``WELLPOSED_TEST_DATA``."""
+    seen: set[str] = set()
+    for split, count in (("train", 96_000), ("val", 2_000), ("test", 2_000)):
+        data = load("listops", official, split, source="generated")
+        some = expressions(data)
+        assert len(some) == count
+        assert [value(text) for text in some] == data.y.tolist()
+        seen |= set(some)
+    assert len(seen) == 100_000
+
+
 def test_splits_are_disjoint(root: Path, texts: list[str]):
     others = [expressions(load("listops", root, split, train=20_000, val=500, test=500)) for split in ("val", "test")]
     assert [len(part) for part in others] == [500, 500]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypedDict
@@ -146,10 +147,12 @@ class StateSpaceLayer(SequenceLayer):
         self._forward_only("stepper")
         with full_precision(self.log_dt.device):
             constants = self._constants()
+        dtype = self.compute_dtype
 
         def step(u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-            with full_precision(u.device):
-                y, state = self._advance(constants, u.to(self.compute_dtype), state)
+            rounding = torch.is_autocast_enabled(u.device.type)
+            with full_precision(u.device) if rounding else nullcontext():
+                y, state = self._advance(constants, u.to(dtype), state)
             return y.to(u.dtype), state
 
         return step
