@@ -58,7 +58,7 @@ def test_prepare_repairs_what_verify_finds(tmp_path: Path):
     array.write_bytes(content)
     found = wellposed("data", "verify", "sinusoids", *root, *SMALL)
     assert found.returncode == 1
-    assert "train/x.npy is damaged; 'wellposed data prepare sinusoids' builds it anew" in found.stderr
+    assert "train/x.npy is damaged; 'wellposed data prepare' builds it" in found.stderr
     assert wellposed("data", "prepare", "sinusoids", *root, *SMALL).returncode == 0
     assert wellposed("data", "verify", "sinusoids", *root, *SMALL).returncode == 0
 
@@ -97,6 +97,8 @@ def test_mistakes_get_a_clear_line(arguments: list[str], message: str, tmp_path:
     [
         ("listops source=generate", "unknown source 'generate'; did you mean 'generated'"),
         ("listops train=many", "train must be a whole number, got 'many'"),
+        ("sinusoids grid=[2,2.5]", "grid must be a tuple of a whole number, a whole number, got (2, 2.5)"),
+        ("text validation=null", "validation must be a finite number, got None"),
         ("scifar colour=gray", "unknown colour 'gray'; did you mean 'grey'"),
     ],
 )

@@ -35,16 +35,18 @@ def list_tasks(root: Folder = None) -> None:
 
 
 def _state(task: Any, place: Path) -> str:
-    from wellposed.data._cache import folder_of, why_not
+    from wellposed.data._cache import why_not
 
     task = task.resolved(place)
+    folder = task.folder(place)
     if why_not(task, place) is None:
-        size = sum(file.stat().st_size for file in folder_of(task, place).rglob("*.npy"))
-        return f"ready, {size / 1e6:.0f} MB"
+        return f"ready, {sum(file.stat().st_size for file in folder.rglob('*.npy')) / 1e6:.0f} MB"
     try:
         found = task.sources(place)
     except DataError:
         return "to be fetched" if task.downloads else "not there"
+    if folder.exists():
+        return "stale, to be prepared"
     return "found, to be prepared" if found else "generated when asked for"
 
 
@@ -129,10 +131,10 @@ def show(
 
 
 def _describe(folder: Path) -> None:
-    from wellposed.data._cache import read, read_manifest
+    from wellposed.data import _manifest
+    from wellposed.data._cache import read
 
-    splits = dict.fromkeys(name.partition("/")[0] for name in read_manifest(folder)["arrays"])
-    for split in splits:
+    for split in dict.fromkeys(name.partition("/")[0] for name in _manifest.read(folder)["arrays"]):
         print(f"  {read(folder, split)}")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 from subprocesses import SOURCE, run_python
-from wellposed.data import Builder, Info, Task, Vocabulary, load, prepare, verify
+from wellposed.data import Builder, Info, Task, Vocabulary, _manifest, load, prepare, verify
+from wellposed.data._cache import read
+from wellposed.data._fingerprint import digest
 from wellposed.data._shards import make_parts
 from wellposed.errors import ArgumentError, DataError
 
@@ -129,11 +131,82 @@ def test_a_damaged_array_is_noticed_and_built_anew(
     settled(root)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', "\udcff", '{"format": "one"}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', "\udcff", '{"format": "one"}', "[" * 100_000])
 def test_a_manifest_that_cannot_be_read_is_built_anew(root: Path, content: str, caplog: pytest.LogCaptureFixture):
     (folder(root) / "manifest.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     assert numbers(root) == [1, 2, 3]
     assert "manifest.json cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["info"].update(length=4),
+        lambda m: m["info"].update(targets=["other"]),
+        lambda m: m.update(arrays={}),
+        lambda m: m["arrays"].update({"train/x.npy": 3}),
+        lambda m: m["arrays"].pop("train/y.npy"),
+        lambda m: m["arrays"].update({"train/../../../y.npy": m["arrays"]["train/y.npy"]}),
+        lambda m: m.pop("info"),
+        lambda m: m.pop("checksum"),
+    ],
+)
+def test_a_manifest_that_somebody_changed_is_not_believed(root: Path, change: Any, caplog: pytest.LogCaptureFixture):
+    path = folder(root) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match=r"manifest\.json cannot be read"):
+        verify(Numbers(), root)
+    assert numbers(root) == [1, 2, 3]
+    assert "manifest.json cannot be read" in caplog.text
+
+
+def test_names_that_lead_out_are_refused_even_with_a_checksum(root: Path):
+    path = folder(root) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["arrays"]["train/../../../x.npy"] = manifest["arrays"]["train/x.npy"]
+    path.write_text(_manifest.text(manifest))
+    with pytest.raises(DataError, match="others than its own"):
+        verify(Numbers(), root)
+
+
+def test_contents_that_change_places_are_noticed(tmp_path: Path):
+    """The names of files belong to the checksum of a folder."""
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    before = digest(tmp_path)
+    (tmp_path / "a").write_text("b")
+    (tmp_path / "b").write_text("a")
+    assert digest(tmp_path) != before
+
+
+REBUILDING = """
+import os, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+from test_cache import Numbers
+from wellposed.data import prepare
+root = Path(sys.argv[3])
+for k in range(10_000):
+    (root / "new.txt").write_text(" ".join(str(k % 7 + i) for i in range(3 + k % 2)).replace(" ", chr(10)))
+    os.replace(root / "new.txt", root / "numbers.txt")
+    prepare(Numbers(), root)
+"""
+
+
+def test_a_reader_gets_one_build_while_another_process_builds(root: Path):
+    """x and y belong together: y is the sum of x."""
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", REBUILDING, str(here), str(here.parent), str(root)]
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(SOURCE)}) as writer:
+        end, seen = time.monotonic() + 60, set()
+        while time.monotonic() < end and len(seen) < 8:
+            x, y = read(Numbers().folder(root), "train")[0]
+            assert float(x.sum()) == float(y)
+            seen.add(float(y))
+        writer.kill()
+    assert len(seen) == 8
 
 
 def test_a_folder_in_place_of_an_array_is_built_anew(root: Path):
@@ -150,7 +223,7 @@ def test_damage_that_hides_from_a_glance_is_found_by_verify(root: Path):
     content[-1] ^= 1
     path.write_bytes(content)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(DataError, match=r"x\.npy is damaged; prepare\(\.\.\., closely=True\) builds it anew"):
+    with pytest.raises(DataError, match=r"x\.npy is damaged; prepare\(\.\.\., closely=True\) builds it"):
         verify(Numbers(), root)
     prepare(Numbers(), root, closely=True)
     assert numbers(root) == [1, 2, 3]
@@ -364,9 +437,19 @@ PIXELS = Info("anything", "generated", 9, channels=1, classes=("no",), mean=(0.0
         (np.zeros((2, 9, 1)), [0.0, 1.0], REAL, r"uint8 or float32 \(item, length, 1 channels\), got float64"),
         (np.zeros((2, 9), np.float32), [0.0, 1.0], REAL, r"\(item, length, 1 channels\), got float32 \(2, 9\)"),
         (np.zeros((2, 9, 2), np.float32), [0.0, 1.0], REAL, r"got float32 \(2, 9, 2\)"),
-        (np.zeros((2, 9, 1), np.float32), [0, 1], REAL, r"targets \('t',\) are float \(item, 1\), got int64"),
-        (np.zeros((2, 9, 1), np.float32), np.zeros((2, 3)), REAL, r"targets \('t',\) are float \(item, 1\)"),
+        (np.zeros((2, 9, 1), np.float32), [0, 1], REAL, r"targets \('t',\) are finite floats \(item, 1\), got int64"),
+        (np.zeros((2, 9, 1), np.float32), np.zeros((2, 3)), REAL, r"targets \('t',\) are finite floats \(item, 1\)"),
         (np.zeros((2, 9, 1), np.float32), [0, 0], PIXELS, "pixels .* come with a mean and std"),
+        (np.full((2, 9, 1), np.nan, np.float32), [0.0, 1.0], REAL, "NaN or infinite"),
+        (np.zeros((2, 9, 1), np.float32), [0.0, np.nan], REAL, "are finite floats"),
+        (np.zeros((2, 10, 1), np.float32), [0.0, 1.0], REAL, "lengths go from 10 to 10, not from 1 to 9"),
+        ([np.array([3]), np.array([], int)], [0, 1], TOKENS, "lengths go from 0 to 1"),
+        ([np.array([3])], [0], replace(TOKENS, pairs=True), "pairs were not written, Info says True"),
+        ([np.array([3])], [0], replace(TOKENS, task="other"), "the task is called anything, its Info says other"),
+        ([np.array([3])], [0], replace(TOKENS, classes=()), "classes or targets"),
+        (np.zeros((2, 9, 1), np.uint8), [0, 0], replace(PIXELS, picture=(2, 4)), "does not have length = 9 pixels"),
+        (np.zeros((2, 9, 1), np.uint8), [0, 0], replace(PIXELS, std=None), "mean and std go together, 1 numbers each"),
+        (np.zeros((2, 9, 1), np.uint8), [0, 0], replace(PIXELS, std=(0.0,)), "std positive"),
     ],
 )
 def test_a_task_that_writes_something_else_than_it_says(
@@ -389,7 +472,7 @@ def test_sources_elsewhere_and_parameters_of_other_kinds(tmp_path: Path):
     class Elsewhere(Anything):
         where: Path = Path("/")
 
-    with pytest.raises(ArgumentError, match="parameters are numbers, texts and tuples of them"):
+    with pytest.raises(ArgumentError, match="parameters are finite numbers, texts and tuples of them"):
         prepare(Elsewhere(), tmp_path)
 
     @dataclass(frozen=True)
@@ -399,3 +482,28 @@ def test_sources_elsewhere_and_parameters_of_other_kinds(tmp_path: Path):
 
     with pytest.raises(DataError, match=r"test_cache\.py is not below"):
         prepare(Outside(), tmp_path)
+
+
+@pytest.mark.parametrize("split", ["../out", "/out", "", "a/b", "."])
+def test_a_split_cannot_lead_out_of_its_folder(tmp_path: Path, split: str):
+    with pytest.raises(DataError, match="a split is named in letters, digits and hyphens"):
+        Builder(tmp_path, tmp_path / "a", tmp_path).write(split, [np.array([3])], [0])
+
+
+def test_pairs_must_name_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def build(self: Anything, out: Builder) -> Info:
+        out.write("train", [np.array([3])], [0, 1], pairs=np.array([[0, 0], [0, 1]]))
+        return replace(TOKENS, pairs=True)
+
+    monkeypatch.setattr(Anything, "build", build)
+    with pytest.raises(DataError, match="pairs name sequences 0 to 0, got int64"):
+        prepare(Anything(), tmp_path)
+
+
+def test_tokens_a_gpu_cannot_index_are_kept_in_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    many = Vocabulary.of_characters(map(chr, range(0x4E00, 0x4E00 + 400)))
+    made = {"x": [np.array([3, 400], np.uint16)], "y": [0], "info": replace(TOKENS, vocabulary=many)}
+    monkeypatch.setattr(Anything, "made", made)
+    data = load(Anything(), tmp_path)
+    assert data[0][0].tolist() == [3, 400]
+    assert not str(data.rows[0].dtype).startswith("torch.uint")

@@ -109,6 +109,46 @@ def test_a_run_moves_to_another_number_of_processes():
         assert sorted(batch) == sorted(i for part in rest for i in part[k])
 
 
+@given(st.integers(20, 400), st.integers(1, 6), st.integers(0, 50), st.booleans())
+def test_wherever_it_moves_every_item_is_seen_once(count: int, size: int, seed: int, bucket: bool):
+    lengths = lengths_of(count) if bucket else None
+    one = Order(count, 6 * size, seed=seed, lengths=lengths)
+    running = iter(one)
+    done = [i for _ in range(len(one) // 2) for i in next(running)]
+    six = [Order(count, size, seed=seed, lengths=lengths, rank=rank, world=6) for rank in range(6)]
+    assume(len(six[0]) == len(one))
+    for order in six:
+        order.load_state_dict(one.state_dict())
+    rest = [i for order in six for batch in order for i in batch]
+    assert sorted(done + rest) == list(range(count))
+
+
+def test_where_the_number_of_batches_changes_with_the_processes_moving_is_refused():
+    """1001 items in batches of 8: a rest of one is a batch for one process, and none for two."""
+    one, two = Order(1001, 8), Order(1001, 4, world=2)
+    assert (len(one), len(two)) == (126, 125)
+    with pytest.raises(ArgumentError, match="these are made from"):
+        two.load_state_dict(one.state_dict())
+
+
+def test_buckets_are_shuffled_by_bits_of_their_own():
+    lengths = torch.arange(1, 13)
+    batches = list(Order(12, 3, seed=4, lengths=lengths))
+    bits = np.random.PCG64(np.random.SeedSequence([4, 0, 1])).random_raw(4)
+    assert [min(batch) for batch in batches] == [[9, 6, 3, 0][i] for i in sorted(range(4), key=lambda i: bits[i])]
+
+
+@pytest.mark.parametrize("change", [{"batches": -1}, {"batches": 99}, {"epoch": -1}, {"epoch": None}])
+def test_a_state_that_cannot_be(change: dict[str, Any]):
+    order = Order(10, 3)
+    with pytest.raises(ArgumentError, match="this is no state of such batches"):
+        order.load_state_dict(order.state_dict() | change)
+    with pytest.raises(ArgumentError, match="the state is of batches made from None"):
+        order.load_state_dict({})
+    with pytest.raises(ArgumentError, match="epochs count from 0"):
+        order.set_epoch(-1)
+
+
 def test_the_shuffle_is_this_one_for_good():
     """Worked out by hand from the raw bits of PCG64, whose stream numpy keeps for ever."""
     bits = np.random.PCG64(np.random.SeedSequence([7, 0, 0])).random_raw(20)
@@ -148,7 +188,7 @@ def test_as_the_batch_sampler_of_a_dataloader():
         ({"count": 3, "batch_size": 1, "world": 4}, "3 items do not fill one batch of 1 for 4 processes"),
         ({"count": 10, "batch_size": 11, "drop_last": True}, r"takes 11: use smaller batches or drop_last=False"),
         ({"count": 10, "batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"count": 10, "batch_size": 2, "seed": -1}, "seed must be from 0"),
+        ({"count": 10, "batch_size": 2, "seed": -1}, "seed must be a whole number from 0"),
         ({"count": 10, "batch_size": 2, "lengths": torch.ones(3, dtype=torch.int64)}, "10 items need as many lengths"),
     ],
 )

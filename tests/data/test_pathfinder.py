@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wellposed.data import Pathfinder, PathX, load
+from wellposed.data import Pathfinder, PathX, _pathfinder_release, load
 from wellposed.data._pathfinder import PATHFINDER32, generate
 from wellposed.data._task import held_out
 from wellposed.errors import ArgumentError, DataError
@@ -59,19 +59,23 @@ def publish(folder: Path, size: int = 32) -> np.ndarray:
 
 
 @pytest.mark.parametrize("prefix", ["", "lra_release/lra_release"])
-def test_published_pictures_in_numeric_order(tmp_path: Path, prefix: str):
+def test_published_pictures_in_numeric_order(tmp_path: Path, prefix: str, caplog: pytest.LogCaptureFixture):
     images = publish(tmp_path / prefix / "pathfinder32" / "curv_contour_length_14")
     data = load("pathfinder", tmp_path, "train")
     assert data.info.source == "published"
+    assert "holds 24 items, published are 200000: is it whole?" in caplog.text
     rows = held_out(24, 0.1, 0.1)[0]
     assert np.array_equal(pictures(tmp_path, "train", Pathfinder()), images[rows].reshape(-1, 1024))
     assert data.y.tolist() == [row % 2 for row in rows]
 
 
-def test_a_picture_published_empty_is_left_out(tmp_path: Path):
+def test_the_one_picture_published_empty_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "pathfinder32" / "curv_baseline"
     publish(folder)
     (folder / "imgs" / "0" / "sample_3.png").write_bytes(b"")
+    with pytest.raises(DataError, match=r"sample_3\.png cannot be read"):
+        load("pathfinder", tmp_path, level="easy")
+    monkeypatch.setattr(_pathfinder_release, "_EMPTY", "pathfinder32/curv_baseline/imgs/0/sample_3.png")
     assert sum(len(load("pathfinder", tmp_path, split, level="easy")) for split in ("train", "val", "test")) == 23
 
 
@@ -83,6 +87,8 @@ def test_a_picture_published_empty_is_left_out(tmp_path: Path):
         ("size", r"sample_5\.png has 16 x 16 pixels, not 32 x 32"),
         ("label", r"2\.npy, line 1: expected folder, file, number and a label 0 or 1"),
         ("traversal", r"2\.npy, line 1: expected folder"),
+        ("absolute", r"2\.npy, line 1: expected folder"),
+        ("deep", r"sample_5\.png has pixels of mode I;16, not of 8 bits"),
         ("name", "should be named by a number"),
         ("none", r"holds no lists of pictures"),
     ],
@@ -101,6 +107,10 @@ def test_damaged_releases(tmp_path: Path, damage: str, message: str):
         lists.write_text("imgs/2 sample_0.png 0 2 1.0\n")
     elif damage == "traversal":
         lists.write_text("../../.. secret.png 0 1 1.0\n")
+    elif damage == "absolute":
+        lists.write_text("/etc passwd 0 1 1.0\n")
+    elif damage == "deep":
+        Image.fromarray(np.zeros((32, 32), np.uint16)).save(picture)
     elif damage == "name":
         lists.rename(lists.with_name("list.npy"))
     else:

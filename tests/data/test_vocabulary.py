@@ -42,7 +42,7 @@ def test_unknown_characters_and_words():
     assert words.decode([3, 1, 4, 2, 0, 0]) == "one \ufffd two"
 
 
-@pytest.mark.parametrize(("count", "dtype"), [(250, np.uint8), (256, np.uint8), (257, np.uint16)])
+@pytest.mark.parametrize(("count", "dtype"), [(250, np.uint8), (256, np.uint8), (257, np.int16)])
 def test_tokens_are_kept_small(count: int, dtype: type):
     characters = "".join(chr(0x4E00 + k) for k in range(count - 3))
     vocabulary = Vocabulary.of_characters([characters])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import filecmp
 import gzip
 import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
@@ -22,32 +23,18 @@ _BLOCK = 1 << 20
 _LONGEST_READ = 1 << 24  # of headers, which tarfile reads whole whatever length they claim
 
 
-def unpack(archive: Path, folder: Path, *, expect: Collection[str] = (), limit: int = LIMIT) -> list[Path]:
+def unpack(archive: Path, folder: Path, *, limit: int = LIMIT) -> list[Path]:
     """Unpack a .tar, .tar.gz, .tgz or .gz file, and return the files and folders it holds at its top.
 
-    ``expect`` names paths below ``folder`` that must be there afterwards; where all are there before, nothing is done.
     Only plain files and folders are unpacked, up to ``limit`` bytes, into a temporary neighbour and from there into
-    place. What is in ``folder`` already is left as it is. A .gz that holds a tar is unpacked as one.
+    place: what is missing there is added, what differs is replaced, and what the archive does not hold is left alone.
+    A .gz that holds a tar is unpacked as one.
     """
     archive, folder = Path(archive), Path(folder)
-    if there := _there(folder, expect):
-        return there
     if not archive.is_file():
         raise DataError(f"there is no file {archive}: fetch it first")
     with locked(folder / f"{archive.name}.lock"):
-        placed = _there(folder, expect) or _unpack(archive, folder, limit)  # by the process that was waited for
-    if missing := [name for name in expect if not (folder / name).exists()]:
-        raise DataError(
-            f"{folder} lacks {missing[0]} after unpacking {archive}: what was there of the same name was left alone; "
-            f"move {folder / Path(missing[0]).parts[0]} away and unpack again, or fetch the archive again"
-        )
-    return placed
-
-
-def _there(folder: Path, expect: Collection[str]) -> list[Path]:
-    """The tops of what is expected, where all of it is there."""
-    whole = all((folder / name).exists() for name in expect)
-    return sorted({folder / Path(name).parts[0] for name in expect}) if whole else []
+        return _unpack(archive, folder, limit)
 
 
 def _unpack(archive: Path, folder: Path, limit: int) -> list[Path]:
@@ -73,6 +60,13 @@ def _opened(archive: Path) -> BufferedIOBase:
 def _place(source: Path, target: Path) -> Path:
     if not os.path.lexists(target):
         os.rename(source, target)
+    elif target.is_symlink():
+        pass  # somebody's own, and not written through
+    elif source.is_dir():
+        for name in os.listdir(source):
+            _place(source / name, target / name)
+    elif not target.is_file() or not filecmp.cmp(source, target, shallow=False):
+        os.replace(source, target)
     return target
 
 

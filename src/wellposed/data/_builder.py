@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from wellposed.data._consistency import check_info, check_split
 from wellposed.data._dataset import Info
 from wellposed.data._fingerprint import fingerprint
 from wellposed.errors import DataError
@@ -68,25 +70,31 @@ class Builder:
             raise DataError(
                 f"split {split} has {items} sequences and {len(y)} targets: each needs one, and one at least"
             )
-        (self._folder / split).mkdir(parents=True, exist_ok=True)
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", split):
+            raise DataError(f"a split is named in letters, digits and hyphens, not {split!r}")
+        (self._folder / split).mkdir(exist_ok=True)
         if isinstance(x, np.ndarray | Picked):
             self._save(f"{split}/x.npy", x)
         else:
             self._save(f"{split}/offsets.npy", np.cumsum([0, *map(len, x)], dtype=np.int64))
-            self._save(f"{split}/x.npy", np.concatenate(x))
+            flat = np.concatenate(x)
+            # A GPU cannot index unsigned numbers of several bytes.
+            wide = flat.dtype.kind == "u" and flat.dtype.itemsize > 1
+            self._save(f"{split}/x.npy", flat.astype(np.int32) if wide else flat)
         self._save(f"{split}/y.npy", y.astype(np.float32 if y.dtype.kind == "f" else np.int64))
         if pairs is not None:
             self._save(f"{split}/pairs.npy", pairs.astype(np.int64))
 
-    def check(self, info: Info) -> None:
+    def check(self, info: Info, task: str) -> None:
         """Compare what was written with what it is said to be."""
-        for name in self.arrays:
-            split, _, array = name.partition("/")
-            values = np.load(self._folder / name, mmap_mode="r")
-            if array == "y.npy":
-                _check_targets(values, info, split)
-            elif array == "x.npy":
-                _check_sequences(values, info, split)
+        check_info(info, task)
+        for split in dict.fromkeys(name.partition("/")[0] for name in self.arrays):
+            arrays = {
+                Path(name).stem: np.load(self._folder / name, mmap_mode="r")
+                for name in self.arrays
+                if name.startswith(f"{split}/")
+            }
+            check_split(split, arrays, info)
 
     def _save(self, name: str, values: Shaped[np.ndarray, "..."] | Picked) -> None:
         path = self._folder / name
@@ -98,31 +106,3 @@ class Builder:
             file.flush()
             os.fsync(file.fileno())
         self.arrays[name] = fingerprint(path)
-
-
-def _check_targets(y: Shaped[np.ndarray, "item *target"], info: Info, split: str) -> None:
-    if info.classes and (y.dtype.kind != "i" or y.ndim != 1 or not 0 <= y.min() <= y.max() < len(info.classes)):
-        raise DataError(f"split {split}: classes are whole numbers from 0 to {len(info.classes) - 1}, got {_seen(y)}")
-    if not info.classes and (y.dtype.kind != "f" or y.shape[1:] != (len(info.targets),)):
-        raise DataError(f"split {split}: targets {info.targets} are float (item, {len(info.targets)}), got {_seen(y)}")
-
-
-def _check_sequences(x: Shaped[np.ndarray, "..."], info: Info, split: str) -> None:
-    if info.vocabulary is not None:
-        if x.dtype.kind not in "iu" or x.ndim > 2 or not 0 <= x.min() <= x.max() < len(info.vocabulary):
-            raise DataError(
-                f"split {split}: tokens are whole numbers from 0 to {len(info.vocabulary) - 1}, as a list of arrays or "
-                f"(item, length), got {_seen(x)}"
-            )
-    elif x.dtype not in (np.uint8, np.float32) or x.ndim != 3 or x.shape[2] != info.channels:
-        raise DataError(
-            f"split {split}: sequences are uint8 or float32 (item, length, {info.channels} channels), got {_seen(x)}"
-        )
-    if info.vocabulary is None and (x.dtype == np.uint8) != (info.mean is not None):
-        raise DataError(
-            f"split {split}: pixels (uint8) come with a mean and std, numbers (float32) without: {_seen(x)}"
-        )
-
-
-def _seen(values: np.ndarray) -> str:
-    return f"{values.dtype} {values.shape} from {values.min()} to {values.max()}"

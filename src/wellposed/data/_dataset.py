@@ -156,11 +156,16 @@ class SequenceDataset(Dataset):
     def __getitem__(self, item: int) -> tuple[Tensor, ...]:
         item = range(len(self))[item]
         rows = (item,) if self.pairs is None else self.pairs[item].tolist()
-        return *(self._decoded(self.rows[row]) for row in rows), self.y[item]
+        return *(self._decoded(self.rows[row].clone()) for row in rows), self.y[item].clone()
 
-    def batch(self, items: Int[Tensor, " batch"], *, multiple: int = 1, device: Any = None) -> Batch | PairBatch:
+    def batch(
+        self, items: Sequence[int] | Int[Tensor, " batch"], *, multiple: int = 1, device: Any = None
+    ) -> Batch | PairBatch:
         """These items side by side, padded on the right to the longest, rounded up to a ``multiple``."""
-        y = self.y[items] if device is None else self.y[items].to(device, non_blocking=True)
+        items = torch.as_tensor(items)
+        if not len(items) or not 0 <= int(items.min()) <= int(items.max()) < len(self):
+            raise ArgumentError(f"a batch is one or more items from 0 to {len(self) - 1}")
+        y = self.y[items].to(self.rows.device if device is None else device, non_blocking=True)
         if self.pairs is None:
             x, lengths = self._side_by_side(items, multiple, device)
             return Batch(x, y, lengths)

@@ -42,7 +42,8 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
 
 def fingerprint(path: Path) -> dict[str, Any]:
     """Both, to be kept."""
-    return {"checksum": digest(path), "glance": glance(path)}
+    seen = glance(path)  # first: what is written meanwhile is noticed next time
+    return {"checksum": digest(path), "glance": seen}
 
 
 def recognised(path: Path, known: dict[str, Any], *, closely: bool = False) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import unicodedata
 
 from wellposed.errors import DataError
 
-_MOST = 2_000_000
+_MOST = 4_000_000
 
 
 class Members:

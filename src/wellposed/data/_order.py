@@ -23,8 +23,8 @@ class Order(Sampler[list[int]]):
     Every pass is a new epoch with an order of its own, drawn from ``seed`` and the number of the epoch alone.
     ``state_dict`` says how far this pass has come; loaded into an equal order, the next pass takes up the rest.
     Several processes make each batch together: process ``rank`` of ``world`` takes every ``world``-th item of it, so
-    that all have the same number of batches and every item is seen once; the order does not depend on how many
-    processes share a batch. ``lengths`` puts sequences of similar length together.
+    that all have the same number of batches and every item is seen once; which items make a batch does not depend on
+    how many processes share it. ``lengths`` puts sequences of similar length together.
 
     >>> order = Order(10, 4, seed=0)
     >>> [len(batch) for batch in order]
@@ -53,10 +53,10 @@ class Order(Sampler[list[int]]):
         self._check()
 
     def _check(self) -> None:
-        if not 0 <= self.rank < self.world:
+        if not isinstance(self.rank, int) or not 0 <= self.rank < self.world:
             raise ArgumentError(f"rank goes from 0 to world - 1 = {self.world - 1}, got {self.rank}")
-        if not 0 <= self.seed < 2**63:
-            raise ArgumentError(f"seed must be from 0 to 2^63 - 1, got {self.seed}")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise ArgumentError(f"seed must be a whole number from 0 to 2^63 - 1, got {self.seed!r}")
         if self.lengths is not None and len(self.lengths) != self.count:
             raise ArgumentError(f"{self.count} items need as many lengths, got {len(self.lengths)}")
         if not len(self):
@@ -78,6 +78,8 @@ class Order(Sampler[list[int]]):
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is this epoch, from its start."""
+        if not isinstance(epoch, int) or epoch < 0:
+            raise ArgumentError(f"epochs count from 0, got {epoch!r}")
         self.epoch, self.given, self._resumed = epoch, 0, True
 
     def state_dict(self) -> dict[str, Any]:
@@ -87,13 +89,17 @@ class Order(Sampler[list[int]]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there with the next pass."""
-        if state["of"] != self._plan():
-            raise ArgumentError(f"the state is of batches made from {state['of']}, these are made from {self._plan()}")
-        self.epoch, self.given, self._resumed = state["epoch"], state["batches"], True
+        epoch, given, plan = (state.get(key) for key in ("epoch", "batches", "of"))
+        if plan != self._plan():
+            raise ArgumentError(f"the state is of batches made from {plan}, these are made from {self._plan()}")
+        if not (isinstance(epoch, int) and isinstance(given, int) and epoch >= 0 and 0 <= given <= len(self)):
+            raise ArgumentError(f"epoch {epoch}, batch {given} of {len(self)}: this is no state of such batches")
+        self.epoch, self.given, self._resumed = epoch, given, True
 
     def _plan(self) -> dict[str, Any]:
         """All that the order depends on."""
-        plan = {"count": self.count, "items a batch": self._whole, "shuffle": self.shuffle, "seed": self.seed}
+        plan = {"count": self.count, "items a batch": self._whole, "batches": len(self)}
+        plan |= {"shuffle": self.shuffle, "seed": self.seed}
         return plan | {"by length": self.lengths is not None, "drop_last": self.drop_last}
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -113,12 +119,13 @@ class Order(Sampler[list[int]]):
         items = self._permutation(self.count, epoch, 0) if self.shuffle else np.arange(self.count)
         if self.lengths is not None:
             items = self._by_length(items)
-        cuts = np.arange(1, len(self)) * self._whole
-        batches = np.split(items[: len(self) * self._whole] if self.drop_last else items, cuts)
+        *batches, rest = np.split(items, np.arange(1, self.count // self._whole + 1) * self._whole)
         if self.shuffle and self.lengths is not None:
-            # The last one may be smaller; it stays last, so that a state counts in whole batches.
-            order = self._permutation(len(batches) - 1, epoch, 1)
-            batches = [batches[i] for i in order] + batches[-1:]
+            batches = [batches[i] for i in self._permutation(len(batches), epoch, 1)]
+        if len(batches) < len(self):
+            batches.append(rest)
+        elif len(rest) and not self.drop_last:
+            batches[-1] = np.concatenate([batches[-1], rest])
         return [batch[self.rank :: self.world] for batch in batches]
 
     def _by_length(self, items: Int[np.ndarray, " item"]) -> Int[np.ndarray, " item"]:

@@ -10,11 +10,13 @@ from jaxtyping import UInt8
 
 from wellposed.errors import DataError, MissingExtraError
 
+_EMPTY = "pathfinder32/curv_baseline/imgs/0/sample_172.png"
+
 
 def read_release(
     folder: Path, size: int, progress: Callable[[int, int], None]
 ) -> tuple[UInt8[np.ndarray, "item length 1"], UInt8[np.ndarray, " item"]]:
-    """Pictures and labels in the numeric order of the lists in ``metadata``; pictures published empty are left out."""
+    """Pictures and labels in the numeric order of the lists in ``metadata``, but for the one published empty."""
     lists = sorted((folder / "metadata").glob("*.npy"), key=_number)
     if not lists:
         raise DataError(f"{folder / 'metadata'} holds no lists of pictures (.npy): unpack the release again")
@@ -22,8 +24,8 @@ def read_release(
     for done, path in enumerate(lists):
         progress(done, len(lists))
         for picture, label in _listed(path, folder):
-            if picture.exists() and not picture.stat().st_size:
-                continue  # one file of the release is empty, pathfinder32/curv_baseline/imgs/0/sample_172.png
+            if picture.as_posix().endswith(_EMPTY) and picture.exists() and not picture.stat().st_size:
+                continue
             images.append(_pixels(picture, size))
             labels.append(label)
     return np.stack(images)[..., None], np.array(labels, dtype=np.uint8)
@@ -41,11 +43,12 @@ def _listed(path: Path, folder: Path) -> list[tuple[Path, int]]:
     rows = []
     for number, line in enumerate(path.read_text(encoding="ascii", errors="replace").splitlines(), 1):
         words = line.split()
-        if len(words) < 4 or words[3] not in ("0", "1") or ".." in Path(words[0], words[1]).parts:
+        named = Path(*words[:2])
+        if len(words) < 4 or words[3] not in ("0", "1") or named.is_absolute() or ".." in named.parts:
             raise DataError(
                 f"{path}, line {number}: expected folder, file, number and a label 0 or 1, got {line[:60]!r}"
             )
-        rows.append((folder / words[0] / words[1], int(words[3])))
+        rows.append((folder / named, int(words[3])))
     return rows
 
 
@@ -58,6 +61,10 @@ def _pixels(path: Path, size: int) -> UInt8[np.ndarray, " length"]:
         with Image.open(path, formats=("PNG",)) as picture:
             if picture.size != (size, size):
                 raise DataError(f"{path} has {picture.size[0]} x {picture.size[1]} pixels, not {size} x {size}")
+            if picture.mode not in ("L", "P", "RGB", "RGBA", "1"):
+                raise DataError(f"{path} has pixels of mode {picture.mode}, not of 8 bits")
             return np.asarray(picture.convert("L")).reshape(-1)
+    except DataError:
+        raise
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}): unpack the release again") from None

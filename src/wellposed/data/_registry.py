@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,9 @@ def verify(name: str | Task, root: str | os.PathLike[str] | None = None, **optio
     place = data_root(root)
     asked = task(name, **options).resolved(place)
     if (reason := _cache.why_not(asked, place, closely=True)) is not None:
-        folder = _cache.folder_of(asked, place)
-        remedy = f"'wellposed data prepare {asked.name}'" if asked.name in TASKS else "prepare(..., closely=True)"
-        raise DataError(f"{folder}: {reason}; {remedy} builds it anew")
-    return _cache.folder_of(asked, place)
+        remedy = "'wellposed data prepare'" if asked.name in TASKS else "prepare(..., closely=True)"
+        raise DataError(f"{asked.folder(place)}: {reason}; {remedy} builds it")
+    return asked.folder(place)
 
 
 def fetch(
@@ -103,11 +103,15 @@ def fetch(
     *,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> list[Path]:
-    """Download and unpack what a task is built from; what is there already is not fetched again."""
+    """Download and unpack what a task is built from, or repair it; what is there and sound is not fetched again."""
     place, asked = data_root(root), task(name)
     if not asked.downloads:
         made = "is generated" if not asked.published else "cannot be fetched"
         raise DataError(f"there is nothing to fetch for {asked.name}, which {made}: see its page in the documentation")
+    with suppress(DataError):
+        found = asked.sources(place)
+        asked.check(place)
+        return found
     done = []
     for download in asked.downloads:
         told = None if progress is None else lambda *bytes, file=download.file: progress(file, *bytes)

@@ -42,7 +42,7 @@ def make_parts(out: Builder, what: str, count: int, make: Callable[[int], Part])
 
 def _save(path: Path, part: Part) -> None:
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **part)
+    np.savez(buffer, **part)  # pyright: ignore[reportArgumentType]
     replace_whole(path, buffer.getvalue())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from wellposed.data._builder import Builder
 from wellposed.data._checksum import verify
 from wellposed.data._dataset import Info
 from wellposed.data._fetch import Download
+from wellposed.data._fields import check_fields
 from wellposed.errors import ArgumentError, DataError
 
 
@@ -28,6 +30,7 @@ class Task(ABC):
     """
 
     name: ClassVar[str]
+    """Of letters, digits and hyphens."""
     title: ClassVar[str] = ""
     licence: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -39,6 +42,9 @@ class Task(ABC):
     unpack_to: ClassVar[str] = "."
     """... and where below the data folder it unpacks it."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def sources(self, root: Path) -> list[Path]:
         """Files or folders it is built from, below ``root``; raises ``DataError`` where they are missing."""
         for name in self.published:
@@ -47,7 +53,7 @@ class Task(ABC):
         return [root / name for name in self.published]
 
     def check(self, root: Path) -> None:
-        """Compare them with the checksums that are published."""
+        """Compare them with what is published of them; raises ``DataError`` where they differ."""
         for name, checksum in self.published.items():
             if checksum is not None:
                 verify(root / name, checksum)
@@ -69,11 +75,17 @@ class Task(ABC):
     @property
     def key(self) -> str:
         """Name of its folder: the task's, and a hash of the parameters."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", self.name):
+            raise ArgumentError(f"a task is named in letters, digits and hyphens, not {self.name!r}")
         try:
-            parameters = json.dumps(asdict(self), sort_keys=True)
-        except TypeError as error:
-            raise ArgumentError(f"{self}: parameters are numbers, texts and tuples of them, for {error}") from None
+            parameters = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"{self}: parameters are finite numbers, texts and tuples of them: {error}") from None
         return f"{self.name}-{hashlib.sha256(parameters.encode()).hexdigest()[:12]}"
+
+    def folder(self, root: Path) -> Path:
+        """Where the prepared task is, or will be."""
+        return root / "prepared" / self.key
 
 
 def held_out(count: int, *shares: float, seed: int = 42) -> list[list[int]]:
@@ -89,5 +101,7 @@ def held_out(count: int, *shares: float, seed: int = 42) -> list[list[int]]:
         raise ArgumentError(f"held-out parts must be between 0 and 1 and leave some over, got {shares}")
     sizes = [int(count * share) for share in shares]
     sizes = [count - sum(sizes), *sizes]
+    if min(sizes) < 1:
+        raise ArgumentError(f"{count} items leave a part of {min(shares)} of them empty: hold out more")
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
     return [sorted(part.tolist()) for part in order.split(sizes)]

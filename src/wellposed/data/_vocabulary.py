@@ -55,13 +55,13 @@ class Vocabulary:
 
     @property
     def dtype(self) -> np.dtype:
-        """The smallest one that holds every token."""
-        return np.min_scalar_type(len(self.tokens) - 1)
+        """The smallest one that holds every token; unsigned ones of two bytes a GPU cannot index."""
+        return np.dtype(next(kind for kind in (np.uint8, np.int16, np.int32) if len(self) - 1 <= np.iinfo(kind).max))
 
     def encode(self, text: str, *, cut: int | None = None, end: bool = True) -> Integer[np.ndarray, " length"]:
         """Numbers of the first ``cut`` tokens, and the end; what the vocabulary lacks is unknown."""
         if self.separator:
-            words = text.split(self.separator)[:cut]
+            words = [word for word in text.split(self.separator) if word][:cut]
             numbers = np.array([self._number.get(word, UNKNOWN) for word in words], dtype=self.dtype)
         else:
             numbers = self._of_code[_code_points(text[:cut])]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import UInt8
@@ -14,32 +13,31 @@ from jaxtyping import UInt8
 from wellposed._checks import positive_int
 from wellposed.data._builder import Builder
 from wellposed.data._dataset import Info, Source
-from wellposed.data._release import released
+from wellposed.data._release import Released, compare_count
 from wellposed.data._shards import Part, make_parts
-from wellposed.data._task import Task
 from wellposed.data._vocabulary import END, SPECIAL, Vocabulary
-from wellposed.errors import ArgumentError, DataError, UnknownNameError
+from wellposed.errors import ArgumentError, DataError
 
-_FILES = {split: f"listops-1000/basic_{split}.tsv" for split in ("train", "val", "test")}
+_SIZES = {"train": 96_000, "val": 2_000, "test": 2_000}
 _WORDS = Vocabulary((*SPECIAL, *"0123456789", "[MIN", "[MAX", "[MED", "[SM", "]"), separator=" ")
 _DIGITS = tuple("0123456789")
 _PART = 1000
 
 
 @dataclass(frozen=True)
-class ListOps(Task):
+class ListOps(Released):
     """The Long Range Arena's ListOps: 500 to 2000 tokens, ten classes.
 
-    Read from the published tables where they are found, else generated from the same distribution. Parentheses,
-    which only repeat what the brackets say, are dropped.
+    Read from the published tables where they are found, every label compared with the value of its expression, else
+    generated from the same distribution. Parentheses, which only repeat what the brackets say, are dropped.
     """
 
     name: ClassVar[str] = "listops"
     title: ClassVar[str] = "nested lists of operations, up to 2048 tokens"
     licence: ClassVar[str] = "generated; the published ones state none"
 
-    source: Literal["auto", "published", "generated"] = "auto"
-    """``"auto"`` takes the published tables if they are there."""
+    generator: ClassVar[tuple[str, ...]] = ("seed", "train", "val", "test")
+
     seed: int = 0
     """Of the generator."""
     train: int = 96_000
@@ -49,37 +47,25 @@ class ListOps(Task):
     """Tokens at most, the end token included."""
 
     def __post_init__(self) -> None:
-        if self.source not in ("auto", "published", "generated"):
-            raise UnknownNameError("source", self.source, ("auto", "published", "generated"))
+        super().__post_init__()
         for name in ("train", "val", "test"):
             positive_int(getattr(self, name), name)
         if self.seed < 0 or self.length < 2:
             raise ArgumentError(f"need seed >= 0 and length >= 2, got {self.seed} and {self.length}")
 
-    def resolved(self, root: Path) -> ListOps:
-        """With the choice made between published and generated."""
-        if self.source != "auto":
-            return self
-        there = all(released(root, name) for name in _FILES.values())
-        return replace(self, source="published" if there else "generated")
-
-    def sources(self, root: Path) -> list[Path]:
-        """The three tables, if they are read."""
-        if self.source == "generated":
-            return []
-        found = [released(root, name) for name in _FILES.values()]
-        if None in found:
-            missing = root / list(_FILES.values())[found.index(None)]
-            raise DataError(f"there is no {missing}: unpack the release there, or use source='generated'")
-        return [path for path in found if path is not None]
+    @property
+    def wanted(self) -> list[str]:
+        """The three tables."""
+        return [f"listops-1000/basic_{split}.tsv" for split in _SIZES]
 
     def build(self, out: Builder) -> Info:
         """Splits train, val and test."""
         if self.source == "generated":
             self._generate(out)
         else:
-            for split, path in zip(_FILES, self.sources(out.root), strict=True):
+            for (split, size), path in zip(_SIZES.items(), self.sources(out.root), strict=True):
                 rows = list(_read(path))
+                compare_count(path, len(rows), size)
                 out.write(split, [_WORDS.encode(text, cut=self.length - 1) for text, _ in rows], [y for _, y in rows])
         source: Source = "generated" if self.source == "generated" else "published"
         return Info("listops", source, self.length, vocabulary=_WORDS, classes=_DIGITS)
@@ -124,14 +110,61 @@ def _expressions(part: Part) -> dict[bytes, int]:
 
 def _read(path: Path) -> Iterator[tuple[str, int]]:
     """Expressions without parentheses, and their values."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file, delimiter="\t")
-        if (header := next(rows, None)) != ["Source", "Target"]:
-            raise DataError(f"{path} starts with {header}, not with Source and Target: is it a table of ListOps?")
-        for number, row in enumerate(rows, 2):
-            if len(row) != 2 or row[1] not in _DIGITS:
-                raise DataError(f"{path}, line {number}: a row is an expression, a tab and a digit")
-            words = [word for word in row[0].split() if word not in ("(", ")")]
-            if unknown := set(words) - set(_WORDS.tokens):
-                raise DataError(f"{path}, line {number}: {min(unknown)!r} is not a token of ListOps")
-            yield " ".join(words), int(row[1])
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read ({error}): unpack the release again") from None
+    if not lines or lines[0].split("\t") != ["Source", "Target"]:
+        raise DataError(f"{path} starts with {lines[:1]}, not with Source and Target: is it a table of ListOps?")
+    for number, line in enumerate(lines[1:], 2):
+        if not line:
+            continue
+        text, tab, label = line.partition("\t")
+        if not tab or label not in _DIGITS:
+            raise DataError(f"{path}, line {number}: a row is an expression, a tab and a digit")
+        words = [word for word in text.split() if word not in ("(", ")")]
+        try:
+            comes_to = value(words)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}") from None
+        if comes_to != int(label):
+            raise DataError(f"{path}, line {number}: the expression comes to {comes_to}, the table says {label}")
+        yield " ".join(words), comes_to
+
+
+def value(words: list[str]) -> int:
+    """What an expression comes to.
+
+    >>> value("[MAX 2 [MED 1 4 ] [SM 7 8 ] ]".split())
+    5
+    """
+    open_: list[tuple[str, list[int]]] = [("", [])]
+    for word in words:
+        if word in _OPERATORS:
+            open_.append((word, []))
+        elif word in _DIGITS:
+            open_[-1][1].append(int(word))
+        elif word != "]":
+            raise ValueError(f"{word!r} is not a token of ListOps")
+        elif len(open_) == 1 or not open_[-1][1]:
+            raise ValueError("a bracket closes nothing")
+        else:
+            operator, arguments = open_.pop()
+            open_[-1][1].append(_OPERATORS[operator](arguments))
+    if len(open_) != 1 or len(open_[0][1]) != 1:
+        raise ValueError("the brackets do not make one expression")
+    return open_[0][1][0]
+
+
+def _median(digits: list[int]) -> int:
+    """Of an even number of them, the mean of the two in the middle, rounded down."""
+    digits = sorted(digits)
+    return (digits[(len(digits) - 1) // 2] + digits[len(digits) // 2]) // 2
+
+
+_OPERATORS: dict[str, Callable[[list[int]], int]] = {
+    "[MIN": min,
+    "[MAX": max,
+    "[MED": _median,
+    "[SM": lambda digits: sum(digits) % 10,
+}

@@ -43,6 +43,7 @@ class PeerRead(Task):
     """Of the pairs without a citation."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.length < 2 or self.min_count < 1 or self.seed < 0:
             raise ArgumentError(
                 f"need length >= 2, min_count >= 1 and seed >= 0, got {self.length}, {self.min_count} and {self.seed}"
@@ -69,6 +70,8 @@ def _read(path: Path) -> tuple[list[str], Int[np.ndarray, "citation 2"]]:
         for number, line in enumerate(lines, 1):
             try:
                 paper = json.loads(line)
+                if paper["i"] in papers:
+                    raise ValueError(f"number {paper['i']} again")
                 papers[paper["i"]] = {"text": str(paper["text"]), "cites": [int(i) for i in paper["cites"]]}
             except (ValueError, KeyError, TypeError) as error:
                 raise DataError(f"{path}, line {number}: {error!r}; a line is JSON with i, text and cites") from None

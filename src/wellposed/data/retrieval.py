@@ -13,13 +13,14 @@ from wellposed.data._builder import Builder
 from wellposed.data._dataset import Info
 from wellposed.data._documents import Documents, write_pairs
 from wellposed.data._fetch import Download
-from wellposed.data._release import released
+from wellposed.data._release import compare_count, released
 from wellposed.data._sources import LONG_RANGE_ARENA
 from wellposed.data._task import Task
 from wellposed.data._vocabulary import Vocabulary
 from wellposed.errors import ArgumentError, DataError
 
 _SPLITS = {"train": "train", "val": "eval", "test": "test"}
+_SIZES = {"train": 147_086, "val": 18_090, "test": 17_437}
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Retrieval(Task):
     """Characters seen less often in the training documents become the unknown token."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.length < 2 or self.min_count < 1:
             raise ArgumentError(f"need length >= 2 and min_count >= 1, got {self.length} and {self.min_count}")
 
@@ -60,6 +62,7 @@ class Retrieval(Task):
             for label, _, _, first, second in read_pairs(path):
                 pairs.append([documents.add(text[: self.length - 1]) for text in (first, second)])
                 labels.append(label)
+            compare_count(path, len(labels), _SIZES[split])
             if vocabulary is None:
                 vocabulary = Vocabulary.of_characters(documents.texts, min_count=self.min_count)
             write_pairs(out, split, documents.texts, np.array(pairs).reshape(-1, 2), labels, vocabulary)

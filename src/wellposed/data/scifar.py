@@ -13,7 +13,6 @@ from wellposed.data._fetch import Download
 from wellposed.data._pixels import pixels, write_pixels
 from wellposed.data._sources import CIFAR10, CIFAR10_FILES
 from wellposed.data._task import Task
-from wellposed.errors import UnknownNameError
 
 # Means and deviations of the 50,000 training pictures, as measured.
 _SCALES = {
@@ -35,10 +34,6 @@ class SCIFAR(Task):
     colour: Literal["rgb", "grey"] = "rgb"
     validation: float = 0.1
     """Share of the 50,000 training pictures that is held out."""
-
-    def __post_init__(self) -> None:
-        if self.colour not in _SCALES:
-            raise UnknownNameError("colour", self.colour, _SCALES)
 
     def build(self, out: Builder) -> Info:
         """Splits train, val and test."""

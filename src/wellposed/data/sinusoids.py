@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from wellposed._checks import number, positive_int
+from wellposed._checks import positive_int
 from wellposed.data._builder import Builder
 from wellposed.data._dataset import Info
 from wellposed.data._task import Task
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.errors import ArgumentError
 
 TOP = 100.0
 """The largest frequency."""
@@ -49,13 +49,12 @@ class Sinusoids(Task):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.problem not in DOMAINS:
-            raise UnknownNameError("problem", self.problem, DOMAINS)
+        super().__post_init__()
         for name in ("steps", "count"):
             positive_int(getattr(self, name), name)
-        if len(self.grid) != 2 or min(self.grid) < 2 or self.seed < 0:
+        if min(self.grid) < 2 or self.seed < 0:
             raise ArgumentError(f"need a grid of 2 x 2 or more and seed >= 0, got {self.grid} and {self.seed}")
-        if not 0 < number(self.dt, "dt") < np.pi / TOP:
+        if not 0 < self.dt < np.pi / TOP:
             raise ArgumentError(f"dt must be below pi / 100 = 0.0314 to resolve frequencies up to 100, got {self.dt}")
 
     def build(self, out: Builder) -> Info:

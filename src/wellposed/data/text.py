@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +42,16 @@ class Text(Task):
     """Share of the 25,000 training reviews that is held out."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.length < 2 or self.min_count < 1:
             raise ArgumentError(f"need length >= 2 and min_count >= 1, got {self.length} and {self.min_count}")
+
+    def check(self, root: Path) -> None:
+        """As many reviews as there are."""
+        for name in self.published:
+            found = sum(not file.startswith(".") for file in os.listdir(root / name))
+            if found != _EACH:
+                raise DataError(f"{root / name} holds {found} reviews, published are {_EACH}: {self._remedy(root)}")
 
     def build(self, out: Builder) -> Info:
         """Splits train, val and test; the vocabulary is that of all 25,000 training reviews."""
@@ -56,10 +65,4 @@ class Text(Task):
 
     def _read(self, root: Path, split: str) -> tuple[list[str], list[int]]:
         reviews = read_reviews(root / "aclImdb", split)
-        labels = [label for _, label, _ in reviews]
-        if labels.count(0) != _EACH or labels.count(1) != _EACH:
-            raise DataError(
-                f"{root / 'aclImdb' / split} holds {labels.count(0)} negative and {labels.count(1)} positive reviews, "
-                f"published are {_EACH} of each: unpack the archive again"
-            )
-        return [text[: self.length - 1] for text, _, _ in reviews], labels
+        return [text[: self.length - 1] for text, _, _ in reviews], [label for _, label, _ in reviews]
