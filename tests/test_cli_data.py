@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from rich.console import Console
 
 from file_server import FileServer
 from test_cli import wellposed
 from wellposed.cli import main
-from wellposed.data import _sources, load
+from wellposed.data import Info, SequenceDataset, Vocabulary, _sources, load
 from wellposed.data._checksum import checksum_of
+from wellposed.data._rows import RaggedRows
 from wellposed.report import print_samples, save_samples
 
 SMALL = ("--options", "count=8", "steps=200", "grid=[2,2]")
@@ -151,8 +153,10 @@ def test_fetch_unpacks_what_it_gets(tmp_path: Path):
         assert f"fetched: {tmp_path / 'root' / 'aclImdb'}" in done.stdout
         assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
         before = len(server.requests)
+        (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").unlink()
         assert fetch(server.url, md5, "text", tmp_path / "root").returncode == 0
-        assert len(server.requests) == before, "what is there is not fetched again"
+        assert len(server.requests) == before, "the archive is there and not fetched again"
+        assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
 
 
 def test_fetch_refuses_another_file_and_a_path_that_leads_out(tmp_path: Path):
@@ -167,6 +171,18 @@ def test_fetch_refuses_another_file_and_a_path_that_leads_out(tmp_path: Path):
         assert "outside.txt" in done.stderr
     assert not (tmp_path / "outside.txt").exists()
     assert not (tmp_path / "root" / "outside.txt").exists()
+
+
+def test_samples_steer_no_terminal(tmp_path: Path):
+    words = Vocabulary(("<pad>", "<unk>", "<eos>", "\x1b", "[", "a"))
+    info = Info("evil", "generated", 9, vocabulary=words, classes=("[/bold]", "no"))
+    rows = RaggedRows(torch.tensor([3, 4, 5], dtype=torch.uint8), torch.tensor([0, 3]))
+    console = Console(file=io.StringIO(), width=80)
+    print_samples(console, SequenceDataset(info, "train", rows, torch.tensor([0])), [0])
+    output = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "\x1b" not in output
+    assert "[/bold]" in output
+    assert "\ufffd[a" in output
 
 
 def test_every_download_has_a_name_a_size_and_a_checksum():

@@ -38,6 +38,18 @@ class Tokens(Task):
 
 
 @dataclass(frozen=True)
+class ManyTokens(Task):
+    name: ClassVar[str] = "many-tokens"
+
+    def build(self, out: Builder) -> Info:
+        rng = np.random.default_rng(3)
+        words = Vocabulary.of_characters(map(chr, range(0x4E00, 0x4E00 + 500)))
+        texts = [rng.integers(3, 503, size=n).astype(words.dtype) for n in rng.integers(1, 50, size=40)]
+        out.write("train", texts, rng.integers(2, size=40))
+        return Info("many-tokens", "generated", 50, vocabulary=words, classes=("no", "yes"))
+
+
+@dataclass(frozen=True)
 class Pairs(Task):
     name: ClassVar[str] = "pairs"
 
@@ -59,7 +71,7 @@ class Colours(Task):
         return Info("colours", "generated", 12, channels=3, classes=classes, picture=(3, 4), mean=mean, std=std)
 
 
-@pytest.fixture(params=[Tokens, Pairs, Colours], ids=lambda kind: kind.name)
+@pytest.fixture(params=[Tokens, ManyTokens, Pairs, Colours], ids=lambda kind: kind.name)
 def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> SequenceDataset:
     return load(request.param(), tmp_path)
 
@@ -114,6 +126,17 @@ def test_batches_on_a_device_are_the_same(dataset: SequenceDataset, resident: bo
             if here is not None and there is not None:
                 assert there.device.type == torch.device(DEVICE).type
                 torch.testing.assert_close(there.cpu(), here, rtol=0, atol=1e-6 if here.is_floating_point() else 0)
+
+
+def test_on_a_device_everything_is_there(dataset: SequenceDataset):
+    batch = next(iter(dataset.to(DEVICE).batches(4)))
+    assert {value.device.type for value in batch if value is not None} == {torch.device(DEVICE).type}
+
+
+@pytest.mark.parametrize("items", [[], [-1], [10_000]])
+def test_a_batch_of_items_that_are_not_there(dataset: SequenceDataset, items: list[int]):
+    with pytest.raises(ArgumentError, match="a batch is one or more items from 0 to"):
+        dataset.batch(items)
 
 
 def test_a_model_takes_them(dataset: SequenceDataset):

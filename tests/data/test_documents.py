@@ -89,6 +89,7 @@ def test_the_seed_chooses_the_pairs_without_a_citation(papers: tuple[Path, set[t
         ([{"i": 0, "text": "a"}], "line 1: KeyError"),
         ([{"i": 0, "text": "a", "cites": []}, {"i": 2, "text": "b", "cites": []}], "must be 0 to 1, each once"),
         ([{"i": 0, "text": "a", "cites": [5]}], "paper 0 cites 5, which is not there"),
+        ([{"i": 0, "text": "a", "cites": []}] * 2, "line 2: ValueError.*number 0 again"),
         ([{"i": 0, "text": "a", "cites": [1]}, {"i": 1, "text": "b", "cites": [0]}], "too many papers cite each other"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from wellposed.data import SequenceDataset, load, prepare
-from wellposed.errors import DataError, UnknownNameError
+from wellposed.errors import ArgumentError, DataError, UnknownNameError
 
 
 def value(text: str) -> int:
@@ -158,11 +159,12 @@ def write_tables(folder: Path, rows: list[tuple[str, str]]) -> Path:
 
 
 @pytest.mark.parametrize("prefix", ["listops-1000", "lra_release/listops-1000", "lra_release/lra_release/listops-1000"])
-def test_published_tables_are_read_where_they_are_found(tmp_path: Path, prefix: str):
+def test_published_tables_are_read_where_they_are_found(tmp_path: Path, prefix: str, caplog: pytest.LogCaptureFixture):
     inner = bracketed("[SM", "9", "4")
     write_tables(tmp_path / prefix, [(bracketed("[MAX", "1", inner, "2"), "3"), (inner, "3")])
     dataset = load("listops", tmp_path, "val")
     assert dataset.info.source == "published"
+    assert "basic_val.tsv holds 2 items, published are 2000: is it whole?" in caplog.text
     assert expressions(dataset) == ["[MAX 1 [SM 9 4 ] 2 ]", "[SM 9 4 ]"]
     assert dataset.y.tolist() == [3, 3]
     assert dataset[1][0].tolist() == [16, 12, 7, 17, 2]
@@ -173,6 +175,13 @@ def test_published_tables_are_read_where_they_are_found(tmp_path: Path, prefix: 
     ("row", "message"),
     [
         (("( [MAX 1", "17"), "line 2: a row is an expression, a tab and a digit"),
+        (("( ( ( [MAX 1 ) 2 ) ] )", "1"), "line 2: the expression comes to 2, the table says 1"),
+        (("[MAX 1 2", "2"), "line 2: the brackets do not make one expression"),
+        (("1 ]", "1"), "line 2: a bracket closes nothing"),
+        (("[MAX ]", "1"), "line 2: a bracket closes nothing"),
+        (("1 2", "1"), "line 2: the brackets do not make one expression"),
+        (("", "1"), "line 2: the brackets do not make one expression"),
+        (("<pad>", "1"), "line 2: '<pad>' is not a token"),
         (("( [AVG 1 2 ] )", "1"), r"line 2: '\[AVG' is not a token"),
     ],
 )
@@ -180,6 +189,25 @@ def test_a_damaged_table_is_refused_by_line(tmp_path: Path, row: tuple[str, str]
     write_tables(tmp_path / "listops-1000", [row])
     with pytest.raises(DataError, match=message):
         prepare("listops", tmp_path)
+
+
+def test_what_was_prepared_from_published_tables_stays_so_without_them(tmp_path: Path):
+    write_tables(tmp_path / "here" / "listops-1000", [("1", "1")])
+    assert load("listops", tmp_path / "here").info.source == "published"
+    shutil.copytree(tmp_path / "here" / "prepared", tmp_path / "there" / "prepared")
+    assert load("listops", tmp_path / "there").info.source == "published"
+    assert load("listops", tmp_path / "there", train=5, val=5, test=5).info.source == "generated"
+    with pytest.raises(ArgumentError, match="seed, train can be chosen with source='generated' only"):
+        load("listops", tmp_path / "here", source="published", seed=1, train=5)
+
+
+def test_windows_line_ends_a_mark_and_an_empty_last_line_do_no_harm(tmp_path: Path):
+    folder = write_tables(tmp_path / "listops-1000", [("1", "1")])
+    (folder / "basic_val.tsv").write_bytes(b"\xef\xbb\xbfSource\tTarget\r\n7\t7\r\n\r\n")
+    assert load("listops", tmp_path, "val").y.tolist() == [7]
+    (folder / "basic_val.tsv").write_bytes(b"Source\tTarget\n\xff\t7\n")
+    with pytest.raises(DataError, match=r"basic_val\.tsv cannot be read"):
+        load("listops", tmp_path, "val")
 
 
 def test_other_mistakes(tmp_path: Path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from wellposed.data import SCIFAR, SMNIST, Image, Task, load
 from wellposed.data._checksum import checksum_of
@@ -58,6 +59,29 @@ def test_cifar_in_the_order_of_its_files(cifar: tuple[Path, np.ndarray, np.ndarr
         test = load(task, root, "test")
         assert np.array_equal(test.rows.values.numpy(), pictures[50:].reshape(10, 1024, -1))  # pyright: ignore[reportAttributeAccessIssue]
     assert len(load(Image(validation=0.2), root, "val")) == 10
+
+
+def test_pixels_come_normalised(cifar: tuple[Path, np.ndarray, np.ndarray]):
+    """By the numbers everyone uses: (x - 122.6/255) / (61/255) in grey; means and deviations of the colours."""
+    root, images, labels = cifar
+    x, y = load("image", root, "test")[3]
+    np.testing.assert_allclose(x[:, 0], (grey(images)[53].ravel() - 122.6) / 61, atol=1e-5)
+    assert int(y) == labels[53]
+    x, _ = load("scifar", root, "test")[3]
+    mean, std = np.array([0.4914, 0.4822, 0.4465]), np.array([0.2470, 0.2435, 0.2616])
+    np.testing.assert_allclose(x, (images[53].reshape(1024, 3) / 255 - mean) / std, atol=1e-5)
+    x, _ = load("scifar", root, "test", colour="grey")[3]
+    np.testing.assert_allclose(x[:, 0], (grey(images)[53].ravel() / 255 - 0.480861) / 0.239191, atol=1e-5)
+
+
+def test_what_is_handed_out_is_the_users_own(cifar: tuple[Path, np.ndarray, np.ndarray]):
+    for task in ("image", "scifar"):
+        data = load(task, cifar[0])
+        x, y = data[0]
+        x.zero_()
+        y.fill_(99)
+        assert data[0][0].any()
+        assert data[0][1] != 99
 
 
 def test_grey_is_pillows(cifar: tuple[Path, np.ndarray, np.ndarray]):
@@ -116,11 +140,13 @@ def test_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert np.array_equal(y, rows % 10)
     plain, permuted = (load(SMNIST(permuted=p), tmp_path, "test").rows[2] for p in (False, True))
     assert not np.array_equal(plain, permuted)
-    assert np.array_equal(np.sort(plain, axis=0), np.sort(permuted, axis=0))
+    order = torch.randperm(784, generator=torch.Generator().manual_seed(42))
+    assert np.array_equal(plain[order], permuted)
+    x, _ = load(SMNIST(), tmp_path, "test")[2]
+    np.testing.assert_allclose(x[:, 0], (images["t10k"][2].ravel() / 255 - 0.1307) / 0.3081, atol=1e-5)
 
 
 def test_held_out_parts_are_those_of_random_split():
-    import torch
     from torch.utils.data import random_split
 
     parts = random_split(range(1003), [803, 100, 100], torch.Generator().manual_seed(42))  # pyright: ignore[reportArgumentType]

@@ -38,6 +38,7 @@ def test_reviews_come_back_as_they_were(root: Path):
             assert len(words) + 1 == int(part.lengths[i])
             assert words.startswith("test" if split == "test" else "train")
     assert {label for words, label in found.items() if "pos" in words} == {1}
+    assert parts["train"].classes == ("negative", "positive")
     assert max(int(part.lengths.max()) for part in parts.values()) == 100
 
 

@@ -122,6 +122,8 @@ def _explained(root: Path, damage: str | None) -> Iterator[None]:
     why = "" if damage is None else f"{damage}; "
     try:
         yield
+    except DataError as error:
+        raise DataError(f"{why}{error}") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             free = shutil.disk_usage(root).free / 1e6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SHADES = " .:-=+*#%@"
-_COLUMNS, _CHARACTERS = 76, 400
+_COLUMNS, _CHARACTERS, _WIDE = 76, 400, 150
 
 
 def save_samples(path: Path, dataset: SequenceDataset, items: list[int]) -> Path:
@@ -25,7 +26,7 @@ def save_samples(path: Path, dataset: SequenceDataset, items: list[int]) -> Path
     pictures = dataset.info.picture is not None
     columns = math.ceil(math.sqrt(len(items))) if pictures else 1
     rows = math.ceil(len(items) / columns)
-    size = (1.7 * columns, 1.9 * rows) if pictures else (9, 1.5 * rows)
+    size = (1.7 * columns, 1.9 * rows) if pictures else (9, _height(dataset, items) * rows)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True)
     draw = _draw_picture if pictures else _draw_text if dataset.vocabulary else _draw_wave
     for ax in axes.flat:
@@ -42,9 +43,21 @@ def _draw_picture(ax: Any, dataset: SequenceDataset, item: int) -> None:
     ax.imshow(pixels(dataset, item).numpy(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
 
 
+def _height(dataset: SequenceDataset, items: list[int]) -> float:
+    """Inches for the longest of the texts, or for a wave."""
+    if not dataset.vocabulary:
+        return 1.5
+    return 0.4 + 0.125 * max(_wrapped(dataset, item).count("\n") + 1 for item in items)
+
+
+def _wrapped(dataset: SequenceDataset, item: int) -> str:
+    parts = (line for text in texts(dataset, item) for line in [*_shortened(text).split("\n"), ""])
+    return "\n".join(textwrap.fill(line, _WIDE) for line in parts).rstrip()
+
+
 def _draw_text(ax: Any, dataset: SequenceDataset, item: int) -> None:
-    text = "\n\n".join(_shortened(text) for text in texts(dataset, item)).replace("$", r"\$")
-    ax.text(0, 1, text, family="monospace", fontsize=6.5, va="top", wrap=True, transform=ax.transAxes)
+    text = _wrapped(dataset, item).replace("$", r"\$")
+    ax.text(0, 1, text, family="monospace", fontsize=6.5, va="top", transform=ax.transAxes)
 
 
 def _draw_wave(ax: Any, dataset: SequenceDataset, item: int) -> None:
@@ -56,7 +69,7 @@ def _draw_wave(ax: Any, dataset: SequenceDataset, item: int) -> None:
 def print_samples(console: Any, dataset: SequenceDataset, items: list[int]) -> None:
     """These items with their targets as text: shades for pictures, the tokens, or the course of a wave."""
     for item in items:
-        console.print(f"\n[bold]{target(dataset, item)}[/bold]", highlight=False)
+        console.print(f"\n{target(dataset, item)}", style="bold", markup=False, highlight=False)
         if dataset.info.picture:
             _print_picture(console, pixels(dataset, item))
         elif dataset.vocabulary:
@@ -110,4 +123,6 @@ def sparkline(values: list[float]) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]} ... ({len(text)} characters)"
+    """The beginning, without characters that would steer a terminal."""
+    shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text[:_CHARACTERS])
+    return shown if len(text) <= _CHARACTERS else f"{shown} ... ({len(text)} characters)"
