@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from wellposed.data import TASKS, SequenceDataset, load, prepare, task
+from wellposed.data import TASKS, Pathfinder, SequenceDataset, load, prepare, task
+from wellposed.data._pathfinder import generate
 from wellposed.errors import DataError
 from wellposed.experiments._provenance import provenance
 
 SPLITS = ("train", "val", "test")
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+DRAWN = {"pathfinder": 8000, "pathx": 500}
 SAMPLES: dict[str, dict[str, Any]] = {"pathx": {"count": 1000}}
 
 
@@ -53,6 +55,13 @@ def pixels(data: SequenceDataset) -> dict[str, Any]:
     return {"mean": mean.tolist(), "std": std.tolist(), **lit}
 
 
+def drawn(chosen: Pathfinder, count: int) -> dict[str, Any]:
+    """How hard the generator tries: pairs of paths begun until one fits, and distractors that find room."""
+    made = generate(count, chosen.parameters(), 0)
+    asked = chosen.parameters().distractors
+    return {"pictures": count, "attempts": made.attempts.mean(), "placed": made.placed.mean(), "asked": asked}
+
+
 def main() -> None:
     """Print a line for each split; with --record, keep everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -78,7 +87,14 @@ def describe_task(name: str, root: str | Path) -> dict[str, Any] | None:
     seconds = time.perf_counter() - begun
     splits = {split: load(chosen, root, split) for split in SPLITS}
     info = splits["train"].info
-    entry = {"source": info.source, "parameters": SAMPLES.get(name, {}), "seconds to prepare": round(seconds, 2)}
+    entry: dict[str, Any] = {
+        "source": info.source,
+        "parameters": SAMPLES.get(name, {}),
+        "seconds to prepare": round(seconds, 2),
+    }
+    if isinstance(chosen, Pathfinder) and info.source == "generated":
+        entry["drawn"] = drawn(chosen, DRAWN[name])
+        print(f"{name:20} {json.dumps(entry['drawn'])}")
     described = {split: describe(data) for split, data in splits.items()}
     for split, values in described.items():
         print(f"{name:20} {split:6} {json.dumps(values)}")
