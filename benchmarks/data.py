@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from torch.utils.data import DataLoader
 from wellposed.data import Builder, Info, SequenceDataset, Task, Vocabulary, load, prepare, task
 from wellposed.errors import DataError
 from wellposed.experiments._provenance import provenance
+from wellposed.nn import SequenceClassifier
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,30 @@ def measure(data: SequenceDataset, batch_size: int, device: str | None, seconds:
     return rows
 
 
+def measure_waiting(data: SequenceDataset, batch_size: int, device: str, steps: int = 200) -> dict[str, Any]:
+    """Seconds a training step takes with new batches, and with one batch again and again: what is waited for."""
+    model = SequenceClassifier(**data.sizes, layer="s4d", d_model=128, n_layers=4, seed=0, device=device)
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def run(batches: Iterable[Any]) -> float:
+        start = time.perf_counter()
+        for batch in batches:
+            loss = torch.nn.functional.cross_entropy(batch.through(model), batch.y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) / steps
+
+    fixed = next(iter(data.batches(batch_size, device=device)))
+    run(fixed for _ in range(steps))  # warms up
+    row: dict[str, Any] = {"task": data.info.task, "batch": batch_size, "device": device}
+    row["one batch"] = run(fixed for _ in range(steps))
+    for way, resident in (("resident", True), ("not resident", False)):
+        row[way] = run(islice(data.batches(batch_size, device=device, resident=resident), steps))
+    return row
+
+
 def measure_generation(place: str) -> list[dict[str, Any]]:
     """Seconds of a sample on all cores, and what the full set would take at that rate."""
     samples = [("pathfinder", {"count": 10_000}, 200_000), ("pathx", {"count": 512}, 200_000)]
@@ -123,8 +149,10 @@ def main() -> None:
     torch.set_num_threads(1)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as place:
-        rows = measure(dataset("image", RandomPixels(), place), 50, options.device, options.seconds)
+        pictures = dataset("image", RandomPixels(), place)
+        rows = measure(pictures, 50, options.device, options.seconds)
         rows += measure(dataset("text", RandomText(), place), 32, options.device, options.seconds)
+        waiting = [measure_waiting(pictures, 50, options.device)] if options.device == "cuda" else []
         made = [] if options.no_generation else measure_generation(place)
     print(f"{'task':14} {'way':16} {'batch':>5} {'items/s':>9} {'padding':>8}   times DataLoader")
     loader = {row["task"]: row["items_per_second"] for row in rows if row["way"] == "DataLoader"}
@@ -132,11 +160,14 @@ def main() -> None:
         ratio = row["items_per_second"] / loader[row["task"]]
         numbers = f"{row['items_per_second']:9.0f} {100 * row['padding']:7.1f}%"
         print(f"{row['task']:14} {row['way']:16} {row['batch']:5} {numbers}   {ratio:.1f}")
+    for row in waiting:
+        times = ", ".join(f"{way} {1e3 * row[way]:.2f} ms" for way in ("one batch", "resident", "not resident"))
+        print(f"{row['task']:14} a training step with {times}")
     for row in made:
         sample = f"{row['count']} in {row['seconds']:.1f} s"
         print(f"{row['task']:14} {sample}, so {row['full']} in {row['full_minutes']:.1f} min")
     if options.record:
-        record: dict[str, Any] = {"rows": rows, "generation": made}
+        record: dict[str, Any] = {"rows": rows, "training step": waiting, "generation": made}
         record["provenance"] = provenance("python benchmarks/data.py", time.perf_counter() - start, seed=0)
         options.record.parent.mkdir(parents=True, exist_ok=True)
         options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
