@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from wellposed.data._rows import Rows
+from wellposed.data._rows import Rows, sent
 from wellposed.data._vocabulary import PAD, Vocabulary
 from wellposed.errors import ArgumentError, ShapeError
 
@@ -165,7 +165,7 @@ class SequenceDataset(Dataset):
         items = torch.as_tensor(items)
         if not len(items) or not 0 <= int(items.min()) <= int(items.max()) < len(self):
             raise ArgumentError(f"a batch is one or more items from 0 to {len(self) - 1}")
-        y = self.y[items].to(self.rows.device if device is None else device, non_blocking=True)
+        y = sent(self.y[items], self.rows.device if device is None else device)
         if self.pairs is None:
             x, lengths = self._side_by_side(items, multiple, device)
             return Batch(x, y, lengths)
@@ -190,10 +190,8 @@ class SequenceDataset(Dataset):
 
     def _side_by_side(self, rows: Tensor, multiple: int, device: Any) -> tuple[Tensor, Tensor | None]:
         x, lengths = self.rows.gather(rows, multiple)
-        if device is not None:
-            pin = x.device.type == "cpu" and torch.device(device).type == "cuda"
-            x = (x.pin_memory() if pin else x).to(device, non_blocking=True)
-        return self._decoded(x), None if lengths is None else lengths.to(x.device, non_blocking=True)
+        x = x if device is None else sent(x, device)
+        return self._decoded(x), None if lengths is None else sent(lengths, x.device)
 
     def _decoded(self, x: Shaped[Tensor, "..."]) -> Float[Tensor, "..."] | Int[Tensor, "..."]:
         if self.vocabulary is not None:

@@ -11,6 +11,12 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 
+def sent(values: Shaped[Tensor, "..."], device: Any) -> Shaped[Tensor, "..."]:
+    """There without waiting: a GPU fetches from pinned memory by itself, from any other the program has to wait."""
+    waits = values.device.type == "cpu" and torch.device(device).type == "cuda"
+    return (values.pin_memory() if waits else values).to(device, non_blocking=True)
+
+
 class Rows(ABC):
     """Many sequences in few tensors, memory-mapped or on a device."""
 
@@ -81,7 +87,7 @@ class FixedRows(Rows):
         self, rows: Int[Tensor, " batch"], multiple: int = 1
     ) -> tuple[Shaped[Tensor, "batch length *channel"], None]:
         """These sequences, one below the other."""
-        return self.values.index_select(0, rows.to(self.values.device)), None
+        return self.values.index_select(0, sent(rows, self.values.device)), None
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,7 @@ def _copied(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tenso
 
 def _picked(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
     """All rows at once, for a GPU."""
-    start, lengths = start.to(values.device), lengths.to(values.device)
+    start, lengths = sent(start, values.device), sent(lengths, values.device)
     step = torch.arange(width, device=values.device)
     at = (start[:, None] + step).clamp_(max=len(values) - 1)
     return torch.where(step < lengths[:, None], values[at], values.new_zeros(()))
