@@ -45,7 +45,7 @@ def pixels(data: SequenceDataset) -> dict[str, Any]:
     """Mean and deviation of each channel, of pixels between 0 and 1, and how many are lit."""
     counts = np.zeros((data.info.channels or 1, 256), dtype=np.int64)
     for first in range(0, len(data), 4096):
-        block = data.rows.values[first : first + 4096].numpy()  # pyright: ignore[reportAttributeAccessIssue]
+        block = data.rows.values[first : first + 4096].numpy()
         for channel in range(block.shape[-1]):
             counts[channel] += np.bincount(block[..., channel].ravel(), minlength=256)
     share, value = counts / counts.sum(1, keepdims=True), np.arange(256) / 255

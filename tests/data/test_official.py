@@ -29,7 +29,7 @@ def histogram(root: Path, name: str, *splits: str, **options: object) -> list[in
 
 
 def raw(root: Path, name: str, *splits: str, **options: object) -> np.ndarray:
-    return np.concatenate([load(name, root, split, **options).rows.values.numpy() for split in splits])  # pyright: ignore[reportAttributeAccessIssue]
+    return np.concatenate([load(name, root, split, **options).rows.values.numpy() for split in splits])
 
 
 def unpickled(root: Path, *names: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from wellposed.errors import ArgumentError, DataError
 
 
 def pictures(root: Path, split: str, task: Pathfinder) -> np.ndarray:
-    return load(task, root, split).rows.values.numpy()[..., 0]  # pyright: ignore[reportAttributeAccessIssue]
+    return load(task, root, split).rows.values.numpy()[..., 0]
 
 
 def test_generated_pictures_are_those_of_the_generator(tmp_path: Path):

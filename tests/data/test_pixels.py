@@ -45,7 +45,7 @@ def cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, np.nda
 
 def together(task: Task, root: Path) -> tuple[np.ndarray, np.ndarray]:
     parts = [load(task, root, split) for split in ("train", "val")]
-    values = [part.rows.values.numpy() for part in parts]  # pyright: ignore[reportAttributeAccessIssue]
+    values = [part.rows.values.numpy() for part in parts]
     return np.concatenate(values), np.concatenate([part.y.numpy() for part in parts])
 
 
@@ -57,7 +57,7 @@ def test_cifar_in_the_order_of_its_files(cifar: tuple[Path, np.ndarray, np.ndarr
         assert np.array_equal(x, pictures[rows].reshape(50, 1024, -1))
         assert np.array_equal(y, labels[rows])
         test = load(task, root, "test")
-        assert np.array_equal(test.rows.values.numpy(), pictures[50:].reshape(10, 1024, -1))  # pyright: ignore[reportAttributeAccessIssue]
+        assert np.array_equal(test.rows.values.numpy(), pictures[50:].reshape(10, 1024, -1))
     assert len(load(Image(validation=0.2), root, "val")) == 10
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,33 +17,36 @@ def sent(values: Shaped[Tensor, "..."], device: Any) -> Shaped[Tensor, "..."]:
     return (values.pin_memory() if waits else values).to(device, non_blocking=True)
 
 
+@dataclass(frozen=True)
 class Rows(ABC):
     """Many sequences in few tensors, memory-mapped or on a device."""
 
+    values: Shaped[Tensor, "..."]
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.values.device
+
+    @property
+    def nbytes(self) -> int:
+        """How much room they take."""
+        return self.values.nbytes
+
+    def to(self, device: Any) -> Rows:
+        """All of them there."""
+        return replace(self, values=self.values.to(device))
+
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]: ...
 
     @property
     @abstractmethod
     def lengths(self) -> Int[Tensor, " row"]:
         """Steps of every sequence, on the CPU."""
-
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Where they are."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """How much room they take."""
-
-    @abstractmethod
-    def to(self, device: Any) -> Rows:
-        """All of them there."""
-
-    @abstractmethod
-    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]: ...
 
     @abstractmethod
     def gather(
@@ -54,75 +57,44 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class FixedRows(Rows):
-    """Sequences of one length."""
-
-    values: Shaped[Tensor, "row length *channel"]
+    """Sequences of one length: ``values`` is ``(row, length, channel)``, or ``(row, length)`` for tokens."""
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]:
+        return self.values[row]
 
     @property
     def lengths(self) -> Int[Tensor, " row"]:
         """All the same."""
         return torch.full((len(self.values),), self.values.shape[1])
 
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
-        return self.values.device
-
-    @property
-    def nbytes(self) -> int:
-        """How much room they take."""
-        return self.values.nbytes
-
-    def to(self, device: Any) -> FixedRows:
-        """All of them there."""
-        return FixedRows(self.values.to(device))
-
-    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]:
-        return self.values[row]
-
     def gather(
         self, rows: Int[Tensor, " batch"], multiple: int = 1
     ) -> tuple[Shaped[Tensor, "batch length *channel"], None]:
         """These sequences, one below the other."""
-        return self.values.index_select(0, sent(rows, self.values.device)), None
+        return self.values.index_select(0, sent(rows, self.device)), None
 
 
 @dataclass(frozen=True)
 class RaggedRows(Rows):
-    """Sequences of different lengths in one long tensor: row ``i`` from ``offsets[i]`` to ``offsets[i + 1]``."""
+    """Sequences of different lengths, one after the other in ``values``: row ``i`` from ``offsets[i]`` to the next."""
 
-    values: Shaped[Tensor, " total"]
     offsets: Int[Tensor, " row_and_one"]
     """On the CPU, wherever the values are."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def __getitem__(self, row: int) -> Shaped[Tensor, " length"]:
+        row = range(len(self))[row]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
     @property
     def lengths(self) -> Int[Tensor, " row"]:
         """Steps of every sequence."""
         return self.offsets.diff()
-
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
-        return self.values.device
-
-    @property
-    def nbytes(self) -> int:
-        """How much room they take."""
-        return self.values.nbytes
-
-    def to(self, device: Any) -> RaggedRows:
-        """All of them there."""
-        return RaggedRows(self.values.to(device), self.offsets)
-
-    def __getitem__(self, row: int) -> Shaped[Tensor, " length"]:
-        row = range(len(self))[row]
-        return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     def gather(
         self, rows: Int[Tensor, " batch"], multiple: int = 1
@@ -131,7 +103,7 @@ class RaggedRows(Rows):
         start = self.offsets[rows]
         lengths = self.offsets[rows + 1] - start
         width = -(-int(lengths.max()) // multiple) * multiple
-        cut = _copied if self.values.device.type == "cpu" else _picked
+        cut = _copied if self.device.type == "cpu" else _picked
         return cut(self.values, start, lengths, width), lengths
 
 
