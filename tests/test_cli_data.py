@@ -77,6 +77,7 @@ def test_the_data_folder_comes_from_the_environment(tmp_path: Path, monkeypatch:
         (["lst"], "unknown command 'lst'; did you mean 'list'"),
         (["prepare", "listop"], "unknown task 'listop'; did you mean 'listops'"),
         (["prepare", "listops", "--options", "sede=1"], "unknown option of listops 'sede'; did you mean 'seed'"),
+        (["prepare", "listops", "--options", "name=x"], "unknown option of listops 'name'"),
         (["prepare", "listops", "--options", "seed"], "an option is written KEY=VALUE, such as seed=1, got 'seed'"),
         (["prepare", "text"], "run 'wellposed data fetch text --root"),
         (["prepare", "retrieval"], "retrieval-peerread, a stand-in"),
@@ -124,7 +125,7 @@ if sys.argv[3] == "smnist":
     SMNIST.downloads = (local(SMNIST.downloads[0]),)
 else:
     Text.downloads = (local(Text.downloads[0]),)
-_fetch.PAUSE = 0.001
+_fetch.PAUSE, text._EACH = 0.001, 1
 main(["data", "fetch", sys.argv[3], "--root", sys.argv[4]])
 """
 
@@ -146,14 +147,15 @@ def tarball(files: dict[str, bytes], tmp_path: Path) -> tuple[bytes, str]:
 
 
 def test_fetch_unpacks_what_it_gets(tmp_path: Path):
-    content, md5 = tarball({"aclImdb/train/pos/0_9.txt": b"good"}, tmp_path)
+    files = {f"aclImdb/{part}/{side}.txt": b"good" for part in ("train", "test") for side in ("pos/0_9", "neg/0_2")}
+    content, md5 = tarball(files, tmp_path)
     with FileServer(content) as server:
         done = fetch(server.url, md5, "text", tmp_path / "root")
         assert done.returncode == 0, done.stderr
-        assert f"fetched: {tmp_path / 'root' / 'aclImdb'}" in done.stdout
+        assert f"there: {tmp_path / 'root' / 'aclImdb'}" in done.stdout
         assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
         before = len(server.requests)
-        (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").unlink()
+        (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").write_bytes(b"")
         assert fetch(server.url, md5, "text", tmp_path / "root").returncode == 0
         assert len(server.requests) == before, "the archive is there and not fetched again"
         assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"

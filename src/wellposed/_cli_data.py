@@ -61,7 +61,7 @@ def fetch(name: Name, root: Folder = None) -> None:
 
     with _bar(DownloadColumn()) as told:
         for path in data.fetch(name, root, progress=told):
-            print(f"fetched: {path}")
+            print(f"there: {path}")
 
 
 def prepare(name: Name, root: Folder = None, options: Options = ()) -> None:
@@ -148,7 +148,7 @@ def _parsed(options: tuple[str, ...]) -> dict[str, Any]:
         try:
             parsed = json.loads(value)
             found[key] = tuple(parsed) if isinstance(parsed, list) else parsed
-        except ValueError:
+        except (ValueError, RecursionError):
             found[key] = value
     return found
 

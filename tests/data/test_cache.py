@@ -16,10 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import torch
 
 from subprocesses import SOURCE, run_python
 from wellposed.data import Builder, Info, Task, Vocabulary, _manifest, load, prepare, verify
 from wellposed.data._cache import read
+from wellposed.data._consistency import as_pairs, as_tokens
 from wellposed.data._fingerprint import digest
 from wellposed.data._shards import make_parts
 from wellposed.errors import ArgumentError, DataError
@@ -171,6 +173,27 @@ def test_names_that_lead_out_are_refused_even_with_a_checksum(root: Path):
         verify(Numbers(), root)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["arrays"]["train/x.npy"].pop("glance"),
+        lambda m: m["sources"]["numbers.txt"].update(glance=3),
+        lambda m: m.pop("version"),
+        lambda m: m["info"].update(added="later"),
+        lambda m: m.update(info=None),
+        lambda m: m["arrays"].pop("train/x.npy"),
+        lambda m: m["sources"].update({"x" * 5000: {"checksum": "", "glance": ""}}),
+    ],
+)
+def test_a_manifest_of_another_making_is_built_anew_even_with_a_checksum(root: Path, change: Any):
+    path = folder(root) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(_manifest.text(manifest))
+    assert numbers(root) == [1, 2, 3]
+    assert verify(Numbers(), root) == folder(root)
+
+
 def test_contents_that_change_places_are_noticed(tmp_path: Path):
     """The names of files belong to the checksum of a folder."""
     for name in "ab":
@@ -181,30 +204,43 @@ def test_contents_that_change_places_are_noticed(tmp_path: Path):
     assert digest(tmp_path) != before
 
 
+@dataclass(frozen=True)
+class Several(Numbers):
+    """As many items as numbers, each its own target."""
+
+    name: ClassVar[str] = "several"
+
+    def build(self, out: Builder) -> Info:
+        values = np.loadtxt(out.root / "numbers.txt", dtype=np.float32, ndmin=1)
+        out.write("train", values.reshape(-1, 1, 1), values)
+        return Info("several", "published", 1, channels=1, targets=("itself",))
+
+
 REBUILDING = """
 import os, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
-from test_cache import Numbers
+from test_cache import Several
 from wellposed.data import prepare
 root = Path(sys.argv[3])
 for k in range(10_000):
     (root / "new.txt").write_text(" ".join(str(k % 7 + i) for i in range(3 + k % 2)).replace(" ", chr(10)))
     os.replace(root / "new.txt", root / "numbers.txt")
-    prepare(Numbers(), root)
+    prepare(Several(), root)
 """
 
 
 def test_a_reader_gets_one_build_while_another_process_builds(root: Path):
-    """x and y belong together: y is the sum of x."""
+    """x and y belong together, however many there are."""
+    prepare(Several(), root)
     here = Path(__file__).parent
     command = [sys.executable, "-c", REBUILDING, str(here), str(here.parent), str(root)]
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(SOURCE)}) as writer:
         end, seen = time.monotonic() + 60, set()
         while time.monotonic() < end and len(seen) < 8:
-            x, y = read(Numbers().folder(root), "train")[0]
-            assert float(x.sum()) == float(y)
-            seen.add(float(y))
+            data = read(Several().folder(root), "train")
+            assert data.rows.values.flatten().tolist() == data.y.flatten().tolist()
+            seen.add(tuple(data.y.flatten().tolist()))
         writer.kill()
     assert len(seen) == 8
 
@@ -429,7 +465,12 @@ PIXELS = Info("anything", "generated", 9, channels=1, classes=("no",), mean=(0.0
     ("x", "y", "info", "message"),
     [
         ([np.array([3, 4])], [0], TOKENS, r"tokens are whole numbers from 0 to 3, .* got int64 \(2,\) from 3 to 4"),
-        ([np.array([0.5])], [0], TOKENS, "tokens are whole numbers"),
+        ([np.array([0.5])], [0], TOKENS, "a list of one-dimensional arrays of whole numbers"),
+        ([np.array([3])], ["0"], TOKENS, "targets are whole or real numbers"),
+        ([np.array([3])], [1j], TOKENS, "targets are whole or real numbers"),
+        ([np.array([3])] * 2, [[0], [0, 1]], TOKENS, "targets are one array, and this is none"),
+        ([np.array([], int)], [0], TOKENS, "lengths go from 0 to 0"),
+        ([np.array([3])], [0], replace(TOKENS, length=0), "length and channels count from 1"),
         ([np.array([3])], [2], TOKENS, "classes are whole numbers from 0 to 1, got int64"),
         ([np.array([3])], [0.5], TOKENS, "classes are whole numbers"),
         ([], [], TOKENS, "split train has 0 sequences and 0 targets"),
@@ -488,6 +529,35 @@ def test_sources_elsewhere_and_parameters_of_other_kinds(tmp_path: Path):
 def test_a_split_cannot_lead_out_of_its_folder(tmp_path: Path, split: str):
     with pytest.raises(DataError, match="a split is named in letters, digits and hyphens"):
         Builder(tmp_path, tmp_path / "a", tmp_path).write(split, [np.array([3])], [0])
+
+
+@pytest.mark.parametrize("pairs", [np.array([0, 0]), np.zeros((2, 3), int), np.array([[0.7, 0.0], [0.0, 0.0]])])
+def test_pairs_are_two_whole_numbers_an_item(pairs: Any):
+    with pytest.raises(DataError, match=r"pairs are whole numbers \(item, 2\)"):
+        as_pairs("train", pairs)
+
+
+@pytest.mark.parametrize("x", [[np.array([[3]])], torch.zeros(2, 9), [[3, 4]], "ab", None, [np.array(["a"])]])
+def test_tokens_are_a_list_of_arrays(x: Any):
+    with pytest.raises(DataError, match="a list of one-dimensional arrays of whole numbers"):
+        as_tokens("train", x)
+
+
+def test_a_split_is_written_once_and_a_task_writes_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def twice(self: Anything, out: Builder) -> Info:
+        for _ in range(2):
+            out.write("train", [np.array([3])], [0])
+        return TOKENS
+
+    monkeypatch.setattr(Anything, "build", twice)
+    with pytest.raises(DataError, match="split train is written twice"):
+        prepare(Anything(), tmp_path)
+    monkeypatch.setattr(Anything, "build", lambda self, out: TOKENS)
+    with pytest.raises(DataError, match="build wrote no split"):
+        prepare(Anything(), tmp_path)
+    monkeypatch.setattr(Anything, "name", "a/b")
+    with pytest.raises(ArgumentError, match=r"Anything\.name is of letters, digits and hyphens, not 'a/b'"):
+        prepare(Anything(), tmp_path)
 
 
 def test_pairs_must_name_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -201,6 +201,13 @@ def test_what_was_prepared_from_published_tables_stays_so_without_them(tmp_path:
         load("listops", tmp_path / "here", source="published", seed=1, train=5)
 
 
+def test_tables_of_which_one_is_missing_are_not_replaced_by_others(tmp_path: Path):
+    folder = write_tables(tmp_path / "listops-1000", [("1", "1")])
+    (folder / "basic_val.tsv").unlink()
+    with pytest.raises(DataError, match=r"basic_val\.tsv: unpack the release there, or use source='generated'"):
+        load("listops", tmp_path)
+
+
 def test_windows_line_ends_a_mark_and_an_empty_last_line_do_no_harm(tmp_path: Path):
     folder = write_tables(tmp_path / "listops-1000", [("1", "1")])
     (folder / "basic_val.tsv").write_bytes(b"\xef\xbb\xbfSource\tTarget\r\n7\t7\r\n\r\n")

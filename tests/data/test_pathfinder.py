@@ -91,6 +91,7 @@ def test_the_one_picture_published_empty_is_left_out(tmp_path: Path, monkeypatch
         ("deep", r"sample_5\.png has pixels of mode I;16, not of 8 bits"),
         ("name", "should be named by a number"),
         ("none", r"holds no lists of pictures"),
+        ("empty", r"name no pictures"),
     ],
 )
 def test_damaged_releases(tmp_path: Path, damage: str, message: str):
@@ -115,7 +116,7 @@ def test_damaged_releases(tmp_path: Path, damage: str, message: str):
         lists.rename(lists.with_name("list.npy"))
     else:
         for path in (folder / "metadata").iterdir():
-            path.unlink()
+            path.unlink() if damage == "none" else path.write_text("")
     with pytest.raises(DataError, match=message):
         load("pathfinder", tmp_path)
 

@@ -55,7 +55,7 @@ def test_splits_and_seeds_differ(tmp_path: Path):
 def test_defaults_resolve_every_frequency():
     task = Sinusoids()
     assert (task.dt, task.steps) == (1e-3, 10_000)
-    with pytest.raises(ArgumentError, match=r"dt must be below pi / 100 = 0\.0314 .* got 1"):
+    with pytest.raises(ArgumentError, match=r"dt must be above 0 and below pi / 100 = 0\.0314, .* got 1"):
         Sinusoids(dt=1.0)
     with pytest.raises(ArgumentError, match="grid of 2 x 2"):
         Sinusoids(grid=(1, 5))

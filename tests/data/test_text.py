@@ -68,6 +68,13 @@ def test_mistakes(root: Path):
     path.write_bytes(b"\xff" + content)
     with pytest.raises(DataError, match=r"3_9\.txt is not UTF-8 at byte 0"):
         load("text", root)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"3_9\.txt is empty or no file: run 'wellposed"):
+        load("text", root)
+    path.write_bytes(content)
+    (path.parent / "99_9.txt").write_bytes(content)
+    with pytest.raises(DataError, match="holds 21 reviews, published are 20: move away what is not published"):
+        load("text", root)
     with pytest.raises(DataError, match=r"aclImdb/train/neg: run 'wellposed data fetch text --root"):
         load("text", root / "elsewhere")
     with pytest.raises(ArgumentError, match="need length >= 2 and min_count >= 1, got 1 and 15"):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from wellposed.data._consistency import check_info, check_split
+from wellposed.data._consistency import as_pairs, as_targets, as_tokens, check_info, check_split, indexable
 from wellposed.data._dataset import Info
 from wellposed.data._fingerprint import fingerprint
 from wellposed.errors import DataError
@@ -63,31 +63,32 @@ class Builder:
         tokens. ``y`` is classes, or numbers ``(item, target)``. With ``pairs`` each item is two of the sequences, named
         by their places in ``x``.
         """
-        y = np.asarray(y)
-        y = y[:, None] if y.dtype.kind == "f" and y.ndim == 1 else y
-        items = x.shape[0] if isinstance(x, np.ndarray | Picked) else len(x)
+        if not isinstance(split, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", split):
+            raise DataError(f"a split is named in letters, digits and hyphens, not {split!r}")
+        if f"{split}/x.npy" in self.arrays:
+            raise DataError(f"split {split} is written twice: write all of it at once")
+        y = as_targets(split, y)
+        sequences = x if isinstance(x, np.ndarray | Picked) else as_tokens(split, x)
+        items = sequences.shape[0] if isinstance(sequences, np.ndarray | Picked) else len(sequences)
         if len(y) == 0 or len(y) != (items if pairs is None else len(pairs)):
             raise DataError(
                 f"split {split} has {items} sequences and {len(y)} targets: each needs one, and one at least"
             )
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", split):
-            raise DataError(f"a split is named in letters, digits and hyphens, not {split!r}")
         (self._folder / split).mkdir(exist_ok=True)
-        if isinstance(x, np.ndarray | Picked):
-            self._save(f"{split}/x.npy", x)
+        if isinstance(sequences, np.ndarray | Picked):
+            self._save(f"{split}/x.npy", indexable(sequences) if isinstance(sequences, np.ndarray) else sequences)
         else:
-            self._save(f"{split}/offsets.npy", np.cumsum([0, *map(len, x)], dtype=np.int64))
-            flat = np.concatenate(x)
-            # A GPU cannot index unsigned numbers of several bytes.
-            wide = flat.dtype.kind == "u" and flat.dtype.itemsize > 1
-            self._save(f"{split}/x.npy", flat.astype(np.int32) if wide else flat)
-        self._save(f"{split}/y.npy", y.astype(np.float32 if y.dtype.kind == "f" else np.int64))
+            self._save(f"{split}/offsets.npy", np.cumsum([0, *map(len, sequences)], dtype=np.int64))
+            self._save(f"{split}/x.npy", indexable(np.concatenate(sequences)))
+        self._save(f"{split}/y.npy", y)
         if pairs is not None:
-            self._save(f"{split}/pairs.npy", pairs.astype(np.int64))
+            self._save(f"{split}/pairs.npy", as_pairs(split, pairs))
 
     def check(self, info: Info, task: str) -> None:
         """Compare what was written with what it is said to be."""
         check_info(info, task)
+        if not self.arrays:
+            raise DataError("build wrote no split: call out.write for each")
         for split in dict.fromkeys(name.partition("/")[0] for name in self.arrays):
             arrays = {
                 Path(name).stem: np.load(self._folder / name, mmap_mode="r")

@@ -24,7 +24,7 @@ from wellposed.data._fingerprint import fingerprint, recognised
 from wellposed.data._lock import locked
 from wellposed.data._rows import FixedRows, RaggedRows
 from wellposed.data._task import Task
-from wellposed.errors import DataError, RecordError, UnknownNameError
+from wellposed.errors import DataError, RecordError, ShapeError, UnknownNameError, WellposedError
 
 _TRIES, _PAUSE = 50, 0.02
 _log = logging.getLogger("wellposed.data")
@@ -55,7 +55,7 @@ def why_not(task: Task, root: Path, *, closely: bool = False) -> str | None:
             if manifest[name] != value:
                 return f"made with {name} {manifest[name]}, not {value}"
         return _changed(folder, manifest, root, closely)
-    except DataError as error:
+    except (DataError, OSError) as error:
         return str(error)
 
 
@@ -87,8 +87,8 @@ def _build(task: Task, root: Path, progress: Progress | None) -> None:
     folder = task.folder(root)
     partial, scratch, old = (folder.with_name(f".{task.key}.{part}") for part in ("partial", f"v{task.version}", "old"))
     for leftover in folder.parent.glob(f".{task.key}.*"):
-        if leftover != scratch and leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
+        if leftover != scratch and leftover.suffix != ".lock":
+            _remove(leftover)
     try:
         known = {path.relative_to(root).as_posix(): fingerprint(path) for path in _checked_sources(task, root)}
         scratch.mkdir(exist_ok=True)
@@ -101,11 +101,17 @@ def _build(task: Task, root: Path, progress: Progress | None) -> None:
             folder.rename(old)
         partial.rename(folder)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(partial)
+        _remove(old)
         with suppress(OSError):  # parts that took long to make are kept
             scratch.rmdir()
-    shutil.rmtree(scratch, ignore_errors=True)
+    _remove(scratch)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # not a folder after all
+        path.unlink()
 
 
 def _checked_sources(task: Task, root: Path) -> list[Path]:
@@ -124,6 +130,8 @@ def _explained(root: Path, damage: str | None) -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(f"{why}{error}") from None
+    except MemoryError as error:
+        raise DataError(f"{why}this takes more memory than there is ({error}): ask for less") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             free = shutil.disk_usage(root).free / 1e6
@@ -136,14 +144,14 @@ def _explained(root: Path, damage: str | None) -> Iterator[None]:
 
 def read(folder: Path, split: str) -> SequenceDataset:
     """A split of a prepared task, memory-mapped; all of one build, though another may replace it meanwhile."""
-    damage = DataError(f"{folder} is being replaced all the time: load it again")
+    damage: WellposedError = DataError(f"{folder} is being replaced all the time: load it again")
     for _ in range(_TRIES):
         try:
             manifest = _manifest.read(folder)
             dataset = _read(folder, manifest, split)
             if _manifest.read(folder)["checksum"] == manifest["checksum"]:
                 return dataset
-        except DataError as error:
+        except (DataError, ShapeError) as error:  # arrays of two builds do not fit each other
             damage = error
             time.sleep(_PAUSE)
     raise damage

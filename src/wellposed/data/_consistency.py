@@ -2,41 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from wellposed.data._dataset import Info
+from wellposed.data._fields import check_fields
 from wellposed.errors import DataError
+
+
+def as_targets(split: str, y: Any) -> np.ndarray:
+    """Classes as int64, numbers as float32 in a column for each target."""
+    try:
+        y = np.asarray(y)
+    except ValueError as error:
+        raise DataError(f"split {split}: targets are one array, and this is none ({error})") from None
+    if y.dtype.kind not in "biuf" or y.ndim not in (1, 2):
+        raise DataError(f"split {split}: targets are whole or real numbers, one item a row, got {y.dtype} {y.shape}")
+    if y.dtype.kind == "f":
+        return (y[:, None] if y.ndim == 1 else y).astype(np.float32)
+    return y.astype(np.int64)
+
+
+def as_tokens(split: str, x: Any) -> list[np.ndarray]:
+    """Sequences of tokens, each an array of whole numbers."""
+    sequences: list[Any] = list(x) if isinstance(x, Sequence) else [None]
+    if not all(isinstance(s, np.ndarray) and s.ndim == 1 and s.dtype.kind in "iu" for s in sequences):
+        raise DataError(f"split {split}: give one array, or a list of one-dimensional arrays of whole numbers")
+    return sequences
+
+
+def as_pairs(split: str, pairs: Any) -> np.ndarray:
+    """Two places an item, as int64."""
+    pairs = np.asarray(pairs)
+    if pairs.dtype.kind not in "iu" or pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise DataError(f"split {split}: pairs are whole numbers (item, 2), got {pairs.dtype} {pairs.shape}")
+    return pairs.astype(np.int64)
+
+
+def indexable(x: np.ndarray) -> np.ndarray:
+    """The same numbers in a type that PyTorch indexes on a GPU, as it does not those without sign of several bytes."""
+    wide = x.dtype.kind == "u" and x.dtype.itemsize > 1
+    return x.astype(np.int32 if x.size and x.max() < 2**31 else np.int64) if wide else x
 
 
 def check_info(info: Info, task: str) -> None:
     """That it is whole and does not contradict itself."""
     if not isinstance(info, Info):
         raise DataError(f"build must return an Info, got {type(info).__name__}")
+    check_fields(info)
     if info.task != task:
         raise DataError(f"the task is called {task}, its Info says {info.task}")
     if (info.channels is None) == (info.vocabulary is None) or bool(info.classes) == bool(info.targets):
         raise DataError("an Info has channels or a vocabulary, and classes or targets")
-    if info.picture is not None and info.picture[0] * info.picture[1] != info.length:
+    if info.length < 1 or (info.channels or 1) < 1:
+        raise DataError(f"length and channels count from 1, got {info.length} and {info.channels}")
+    if info.picture is not None and (min(info.picture) < 1 or info.picture[0] * info.picture[1] != info.length):
         raise DataError(f"a picture of {info.picture} does not have length = {info.length} pixels")
     scales = [scale for scale in (info.mean, info.std) if scale is not None]
     if any(len(scale) != info.channels for scale in scales) or len(scales) == 1 or min(info.std or [1]) <= 0:
         wanted = f"mean and std go together, {info.channels} numbers each, std positive"
         raise DataError(f"{wanted}: {info.mean}, {info.std}")
-    if not all(type(number) is float for scale in scales for number in scale):
-        raise DataError(f"mean and std are Python floats: {info.mean}, {info.std}")
 
 
 def check_split(split: str, arrays: Mapping[str, np.ndarray], info: Info) -> None:
     """That the arrays of a split fit each other and what the task says."""
     _check_targets(split, arrays["y"], info)
     x, offsets, pairs = arrays["x"], arrays.get("offsets"), arrays.get("pairs")
-    (_check_numbers if info.vocabulary is None else _check_tokens)(split, x, info)
-    lengths = np.diff(offsets) if offsets is not None else np.full(len(x), x.shape[1])
+    lengths = np.diff(offsets) if offsets is not None else np.full(len(x), x.shape[1] if x.ndim > 1 else 0)
     shortest, longest = lengths.min(), lengths.max()
     if not 1 <= shortest <= longest <= info.length:
         raise DataError(f"split {split}: lengths go from {shortest} to {longest}, not from 1 to {info.length}")
+    (_check_numbers if info.vocabulary is None else _check_tokens)(split, x, info)
     if info.pairs != (pairs is not None):
         raise DataError(f"split {split}: pairs were {'not ' if pairs is None else ''}written, Info says {info.pairs}")
     if pairs is not None and not 0 <= pairs.min() <= pairs.max() < len(lengths):

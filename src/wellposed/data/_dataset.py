@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -154,7 +155,7 @@ class SequenceDataset(Dataset):
         return SequenceDataset(info, self.split, self.rows, self.y, self.pairs)
 
     def __getitem__(self, item: int) -> tuple[Tensor, ...]:
-        item = range(len(self))[item]
+        item = range(len(self))[operator.index(item)]
         rows = (item,) if self.pairs is None else self.pairs[item].tolist()
         return *(self._decoded(self.rows[row].clone()) for row in rows), self.y[item].clone()
 

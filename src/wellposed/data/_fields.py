@@ -14,7 +14,7 @@ def check_fields(task: Any) -> None:
     """Refuse a value that is not of its field's type, by name."""
     try:
         hints = get_type_hints(type(task))
-    except NameError:  # of a class inside a function, whose types cannot be looked up
+    except (NameError, TypeError):  # of a class inside a function, whose types cannot be looked up
         return
     for field in fields(task):
         value, hint = getattr(task, field.name), hints[field.name]
@@ -35,9 +35,9 @@ def _fits(value: Any, hint: Any) -> bool:
         inner = inner[:1] * len(value) if isinstance(value, tuple) and inner[1:] == (...,) else inner
         return isinstance(value, tuple) and len(value) == len(inner) and all(map(_fits, value, inner))
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
     if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
     return not isinstance(hint, type) or origin is not None or isinstance(value, hint)
 
 

@@ -53,11 +53,24 @@ def read(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["checksum"] != _checksum(manifest):
             raise ValueError("its checksum does not hold")
-        if not all(_ARRAY.fullmatch(name) for name in manifest["arrays"]) or not manifest["arrays"]:
-            raise ValueError("it names no arrays, or others than its own")
+        _check(manifest)
         return manifest
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _check(manifest: dict[str, Any]) -> None:
+    """All that is read later is there: the checksum says that nobody changed it, not that this version wrote it."""
+    arrays = manifest["arrays"]
+    splits = {name.partition("/")[0] for name in arrays}
+    whole = {f"{split}/{array}.npy" for split in splits for array in "xy"} <= arrays.keys()
+    if not arrays or not whole or not all(_ARRAY.fullmatch(name) for name in arrays):
+        raise ValueError("it names no arrays, or others than its own")
+    if not all(isinstance(known["glance"], str) for kind in ("arrays", "sources") for known in manifest[kind].values()):
+        raise ValueError("it does not say when the files were written")
+    if missing := {"format", "task", "version", "parameters"} - manifest.keys():
+        raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    info(manifest)
 
 
 def info(manifest: dict[str, Any]) -> Info:

@@ -89,10 +89,10 @@ class Order(Sampler[list[int]]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there with the next pass."""
-        epoch, given, plan = (state.get(key) for key in ("epoch", "batches", "of"))
+        epoch, given, plan = (state.get(key) if isinstance(state, dict) else None for key in ("epoch", "batches", "of"))
         if plan != self._plan():
             raise ArgumentError(f"the state is of batches made from {plan}, these are made from {self._plan()}")
-        if not (isinstance(epoch, int) and isinstance(given, int) and epoch >= 0 and 0 <= given <= len(self)):
+        if not (isinstance(epoch, int) and isinstance(given, int) and epoch >= 0 and 0 <= given < len(self)):
             raise ArgumentError(f"epoch {epoch}, batch {given} of {len(self)}: this is no state of such batches")
         self.epoch, self.given, self._resumed = epoch, given, True
 

@@ -17,7 +17,7 @@ def read_release(
     folder: Path, size: int, progress: Callable[[int, int], None]
 ) -> tuple[UInt8[np.ndarray, "item length 1"], UInt8[np.ndarray, " item"]]:
     """Pictures and labels in the numeric order of the lists in ``metadata``, but for the one published empty."""
-    lists = sorted((folder / "metadata").glob("*.npy"), key=_number)
+    lists = sorted((folder / "metadata").glob("[!.]*.npy"), key=_number)
     if not lists:
         raise DataError(f"{folder / 'metadata'} holds no lists of pictures (.npy): unpack the release again")
     images, labels = [], []
@@ -28,6 +28,8 @@ def read_release(
                 continue
             images.append(_pixels(picture, size))
             labels.append(label)
+    if not images:
+        raise DataError(f"the lists in {folder / 'metadata'} name no pictures: unpack the release again")
     return np.stack(images)[..., None], np.array(labels, dtype=np.uint8)
 
 
@@ -66,5 +68,5 @@ def _pixels(path: Path, size: int) -> UInt8[np.ndarray, " length"]:
             return np.asarray(picture.convert("L")).reshape(-1)
     except DataError:
         raise
-    except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}): unpack the release again") from None

@@ -32,7 +32,7 @@ TASKS: dict[str, type[Task]] = {task.name: task for task in _ALL}
 """Every task of this library by its name."""
 
 
-def task(name: str | Task, **options: Any) -> Task:
+def task(name: str | Task, /, **options: Any) -> Task:
     """The task of a name with these parameters; a task of your own is passed through.
 
     >>> task("listops", seed=1).seed
@@ -117,4 +117,6 @@ def fetch(
         told = None if progress is None else lambda *bytes, file=download.file: progress(file, *bytes)
         archive = fetch_file(download, place / "downloads", progress=told)
         done += unpack(archive, place / asked.unpack_to, limit=download.unpacked)
+    asked.sources(place)  # a link in the way, which is left alone, would go unnoticed
+    asked.check(place)
     return done

@@ -50,7 +50,8 @@ class Released(Task):
         if self.source != "auto":
             return self
         published = replace(self, source="published")
-        there = all(released(root, name) for name in self.wanted) or published.folder(root).exists()
+        # Some of several files is taken for all of them, so that the missing ones are named.
+        there = any(released(root, name) for name in self.wanted) or published.folder(root).exists()
         return published if there and not asked else replace(self, source="generated")
 
     def sources(self, root: Path) -> list[Path]:

@@ -75,8 +75,9 @@ class Task(ABC):
     @property
     def key(self) -> str:
         """Name of its folder: the task's, and a hash of the parameters."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", self.name):
-            raise ArgumentError(f"a task is named in letters, digits and hyphens, not {self.name!r}")
+        name = getattr(self, "name", None)
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+            raise ArgumentError(f"{type(self).__name__}.name is of letters, digits and hyphens, not {name!r}")
         try:
             parameters = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:

@@ -55,7 +55,8 @@ class Sinusoids(Task):
         if min(self.grid) < 2 or self.seed < 0:
             raise ArgumentError(f"need a grid of 2 x 2 or more and seed >= 0, got {self.grid} and {self.seed}")
         if not 0 < self.dt < np.pi / TOP:
-            raise ArgumentError(f"dt must be below pi / 100 = 0.0314 to resolve frequencies up to 100, got {self.dt}")
+            wanted = "above 0 and below pi / 100 = 0.0314, to resolve frequencies up to 100"
+            raise ArgumentError(f"dt must be {wanted}, got {self.dt}")
 
     def build(self, out: Builder) -> Info:
         """All five splits, float32."""

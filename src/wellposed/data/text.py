@@ -49,9 +49,16 @@ class Text(Task):
     def check(self, root: Path) -> None:
         """As many reviews as there are."""
         for name in self.published:
-            found = sum(not file.startswith(".") for file in os.listdir(root / name))
-            if found != _EACH:
-                raise DataError(f"{root / name} holds {found} reviews, published are {_EACH}: {self._remedy(root)}")
+            try:
+                files = [entry for entry in os.scandir(root / name) if not entry.name.startswith(".")]
+                empty = [entry.path for entry in files if not entry.is_file() or not entry.stat().st_size]
+            except OSError as error:
+                raise DataError(f"cannot read {root / name} ({error.strerror}): {self._remedy(root)}") from None
+            if empty:
+                raise DataError(f"{empty[0]} is empty or no file: {self._remedy(root)}")
+            if len(files) != _EACH:
+                remedy = self._remedy(root) if len(files) < _EACH else "move away what is not published"
+                raise DataError(f"{root / name} holds {len(files)} reviews, published are {_EACH}: {remedy}")
 
     def build(self, out: Builder) -> Info:
         """Splits train, val and test; the vocabulary is that of all 25,000 training reviews."""

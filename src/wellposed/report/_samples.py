@@ -32,7 +32,7 @@ def save_samples(path: Path, dataset: SequenceDataset, items: list[int]) -> Path
     for ax in axes.flat:
         ax.axis("off")
     for ax, item in zip(axes.flat, items, strict=False):
-        ax.set_title(target(dataset, item), fontsize=9, loc="center" if pictures else "left")
+        ax.set_title(target(dataset, item).replace("$", r"\$"), fontsize=9, loc="center" if pictures else "left")
         draw(ax, dataset, item)
     figure.savefig(path, dpi=160, facecolor="white")
     plt.close(figure)
@@ -97,7 +97,7 @@ def target(dataset: SequenceDataset, item: int) -> str:
     """Its class, or its numbers by name."""
     y = dataset.y[item]
     if dataset.classes:
-        return dataset.classes[int(y)]
+        return _shortened(dataset.classes[int(y)])
     return ", ".join(f"{name} = {value:.4g}" for name, value in zip(dataset.info.targets, y.tolist(), strict=True))
 
 
