@@ -70,8 +70,12 @@ class Batches:
             raise ArgumentError(f"ahead counts batches, got {ahead}")
 
     def _stays(self, dataset: SequenceDataset, resident: bool | None) -> bool:
-        if resident is not None or self.device is None or self.device.type != "cuda":
-            return bool(resident) and self.device is not None
+        if self.device is None:
+            return False
+        if resident is not None:
+            return resident
+        if self.device.type != "cuda":
+            return False
         return dataset.nbytes < _SHARE * torch.cuda.mem_get_info(self.device)[0]
 
     def __len__(self) -> int:

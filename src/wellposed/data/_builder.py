@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from jaxtyping import Int, Shaped
 
 from wellposed.data._consistency import as_pairs, as_targets, as_tokens, check_info, check_split, indexable
 from wellposed.data._dataset import Info
+from wellposed.data._fields import is_name
 from wellposed.data._fingerprint import fingerprint
 from wellposed.errors import DataError
 
@@ -63,7 +63,7 @@ class Builder:
         tokens. ``y`` is classes, or numbers ``(item, target)``. With ``pairs`` each item is two of the sequences, named
         by their places in ``x``.
         """
-        if not isinstance(split, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", split):
+        if not is_name(split):
             raise DataError(f"a split is named in letters, digits and hyphens, not {split!r}")
         if f"{split}/x.npy" in self.arrays:
             raise DataError(f"split {split} is written twice: write all of it at once")

@@ -72,7 +72,7 @@ def _changed(folder: Path, manifest: dict[str, Any], root: Path, closely: bool) 
                 return f"{base / name} is {'damaged' if kind == 'arrays' else 'not what it was then'}"
             manifest[kind][name] = seen
     if json.dumps(manifest) != before:  # files were copied: with their new times noted, a glance will do again
-        _try_to_write(folder / _manifest.NAME, manifest)
+        _try_to_write(folder / _manifest.FILE, manifest)
     return None
 
 
@@ -96,7 +96,7 @@ def _build(task: Task, root: Path, progress: Progress | None) -> None:
         builder = Builder(root, partial, scratch, progress)
         info = task.build(builder)
         builder.check(info, task.name)
-        (partial / _manifest.NAME).write_text(_manifest.compose(task, known, builder.arrays, info))
+        (partial / _manifest.FILE).write_text(_manifest.compose(task, known, builder.arrays, info))
         if folder.exists():
             folder.rename(old)
         partial.rename(folder)

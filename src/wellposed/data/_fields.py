@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 import types
 from dataclasses import fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from wellposed.errors import ArgumentError, UnknownNameError
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+"""Of a task or a split, which become names of folders."""
+
+
+def is_name(name: Any) -> bool:
+    """Whether a folder may be called so."""
+    return isinstance(name, str) and re.fullmatch(NAME, name) is not None
 
 
 def check_fields(task: Any) -> None:

@@ -11,14 +11,15 @@ from typing import Any
 
 from wellposed import __version__
 from wellposed.data._dataset import Info
+from wellposed.data._fields import NAME
 from wellposed.data._task import Task
 from wellposed.data._vocabulary import Vocabulary
 from wellposed.errors import DataError
 
-NAME = "manifest.json"
+FILE = "manifest.json"
 _FORMAT = 2
 """Of the manifest and the arrays."""
-_ARRAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(x|y|offsets|pairs)\.npy")
+_ARRAY = re.compile(NAME + r"/(x|y|offsets|pairs)\.npy")
 
 
 def made_as(task: Task) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def _checksum(manifest: dict[str, Any]) -> str:
 
 def read(folder: Path) -> dict[str, Any]:
     """The manifest of a prepared task; an error where it is not as it was written."""
-    path = folder / NAME
+    path = folder / FILE
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["checksum"] != _checksum(manifest):

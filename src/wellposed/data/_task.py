@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from wellposed.data._builder import Builder
 from wellposed.data._checksum import verify
 from wellposed.data._dataset import Info
 from wellposed.data._fetch import Download
-from wellposed.data._fields import check_fields
+from wellposed.data._fields import check_fields, is_name
 from wellposed.errors import ArgumentError, DataError
 
 
@@ -76,7 +75,7 @@ class Task(ABC):
     def key(self) -> str:
         """Name of its folder: the task's, and a hash of the parameters."""
         name = getattr(self, "name", None)
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        if not is_name(name):
             raise ArgumentError(f"{type(self).__name__}.name is of letters, digits and hyphens, not {name!r}")
         try:
             parameters = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
