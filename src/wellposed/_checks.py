@@ -35,6 +35,17 @@ def positive_int(value: SupportsIndex, name: str) -> int:
     return number
 
 
+def seed(value: Any, name: str = "seed") -> int:
+    """Return ``value`` as an int that every generator takes: from 0 to 2^63 - 1. NumPy integers pass, booleans do not."""
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**63:
+        raise ArgumentError(f"{name} must be a whole number from 0 to 2^63 - 1, got {value!r}")
+    return number
+
+
 def index_in(value: SupportsIndex, name: str, size: int, size_name: str = "n") -> int:
     """Return ``value`` as an index counted from 1, at most ``size``."""
     number = positive_int(value, name)
