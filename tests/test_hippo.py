@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import laguerre, legendre
+from scipy.linalg import expm
 
 from dense_twin import assert_close
 from legs_reference import legs_numpy
@@ -88,15 +91,88 @@ def test_fout_stores_a_window(n: int):
     assert_close(B, 2 * g[:, 0], 1e-12)
 
 
+@pytest.mark.parametrize("scale", ["paper", "s4"])
 @pytest.mark.parametrize("measure", sorted(hippo.MEASURES))
 @given(n=SIZES)
-def test_normal_plus_low_rank(measure: str, n: int):
-    A, _ = hippo.MEASURES[measure](n)
-    N, P = hippo.split(measure, n)
+def test_normal_plus_low_rank(measure: str, scale: Any, n: int):
+    A, _ = hippo.MEASURES[measure](n, scale=scale)
+    N, P = hippo.split(measure, n, scale=scale)
     assert_close(N - P @ P.mT, A, 1e-14)
     S = N - N.diagonal().mean() * torch.eye(n)
     assert torch.equal(S, -S.mT)
     assert P.shape == (n, min(n, 2) if measure == "legt" else 1)
+
+
+def window_of_two(basis: np.ndarray, slope: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gram matrices of an orthonormal basis of [0, 1] and its slope, moved to [0, 2]: ``f(x / 2) / sqrt(2)``."""
+    # Lengths double in the integrals, the two factors sqrt(1/2) undo that; the slope halves.
+    return (basis * w) @ basis.T, (slope * w) @ basis.T / 2
+
+
+@given(SIZES)
+def test_legt_at_the_scale_of_s4_stores_a_window_of_length_two(n: int):
+    # c(t) = int_0^2 u(t - x) g(x / 2) dx / 2, that is the coefficients of the window's content: c' has half the ends.
+    y, w = legendre.leggauss(n + 1)
+    g, dg = legendre_on_unit_interval(n, (y + 1) / 2)
+    ends, _ = legendre_on_unit_interval(n, np.array([0.0, 1.0]))
+    gram, M = window_of_two(g, dg, w / 2)
+    assert_close(gram, np.eye(n), 1e-12)
+    flip = (-1.0) ** np.arange(n)
+    A = M - np.outer(ends[:, 1], ends[:, 1]) / 2
+    found, B = hippo.legt(n, scale="s4")
+    assert_close(found, flip[:, None] * A * flip, 1e-12)
+    assert_close(B, flip * ends[:, 0] / 2, 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_entries_at_the_scale_of_s4(n: int):
+    # Entry by entry, from the formulas: A_jk of LegT, with half the speed; frequencies pi k instead of 2 pi k in FouT.
+    j = range(n)
+    legt = [[-0.5 * ((2 * a + 1) * (2 * b + 1)) ** 0.5 * (1 if b <= a else (-1) ** (a - b)) for b in j] for a in j]
+    assert_close(hippo.legt(n, scale="s4")[0], np.array(legt), 1e-15)
+    f = np.array([1.0 if a == 0 else 2**0.5 * (a % 2) for a in j])
+    fout = -np.outer(f, f)
+    for cosine in range(1, n - 1, 2):
+        k = (cosine + 1) // 2
+        fout[cosine, cosine + 1], fout[cosine + 1, cosine] = -np.pi * k, np.pi * k
+    A, B = hippo.fout(n, scale="s4")
+    assert_close(A, fout, 1e-15)
+    assert_close(B, f, 1e-15)
+
+
+@pytest.mark.parametrize("measure", ["legt", "fout"])
+def test_the_scale_of_s4_is_time_at_half_speed(measure: str):
+    A, B = (t.numpy() for t in hippo.MEASURES[measure](7))
+    A4, B4 = (t.numpy() for t in hippo.MEASURES[measure](7, scale="s4"))
+    t = 0.3
+    assert_close(expm(2 * t * A4) @ B4, expm(t * A) @ B / 2, 1e-13)
+
+
+@given(SIZES, st.floats(0, 2))
+def test_lagt_has_one_scale(n: int, beta: float):
+    for ours, published in zip(hippo.lagt(n, beta=beta), hippo.lagt(n, beta=beta, scale="s4"), strict=True):
+        assert torch.equal(ours, published)
+
+
+@pytest.mark.parametrize("scale", ["paper", "s4"])
+@pytest.mark.parametrize("measure", sorted(hippo.MEASURES))
+@given(n=SIZES)
+def test_diagonal_plus_low_rank(measure: str, scale: Any, n: int):
+    A, B = hippo.MEASURES[measure](n, scale=scale)
+    form = hippo.dplr(measure, n, scale=scale)
+    assert all(part.dtype == torch.complex128 for part in form)
+    Lambda, V, P, B_tilde = (part.numpy() for part in form)
+    assert_close(V @ V.conj().T, np.eye(n), 1e-13)
+    assert_close(V @ (np.diag(Lambda) - P @ P.conj().T) @ V.conj().T, A, 1e-13)
+    assert_close(V @ B_tilde, B, 1e-13)
+    assert P.shape == (n, min(n, 2) if measure == "legt" else 1)
+
+
+@given(SIZES, st.floats(0, 2, allow_subnormal=False))
+def test_tilted_form(n: int, beta: float):
+    Lambda, V, P, B = hippo.dplr("lagt", n, beta=beta)
+    assert_close(V @ (Lambda.diag() - P @ P.mH) @ V.mH, hippo.lagt(n, beta=beta)[0], 1e-13)
+    assert_close(V @ B, np.ones(n), 1e-13)
 
 
 @given(SIZES, st.floats(0, 2, allow_subnormal=False))

@@ -130,15 +130,11 @@ def _systems(measure: str, n: int, l: int) -> tuple[Any, Any]:
     import torch
 
     from wellposed import hippo
-    from wellposed.linalg import eig_shifted_skew
     from wellposed.systems import DiagonalSystem, DPLRSystem
 
-    N, P = hippo.split(measure, n)
-    B = hippo.MEASURES[measure](n)[1]
-    Lambda, V = eig_shifted_skew(N)
+    Lambda, V, P, B = hippo.dplr(measure, n)
     C = torch.zeros(n, dtype=torch.complex128)
     C[l - 1] = 1
-    B, P = V.mH @ B.to(V.dtype), V.mH @ P.to(V.dtype)
     return DPLRSystem(Lambda, P, B=B, C=C @ V), DiagonalSystem(Lambda, B / 2, C @ V)
 
 

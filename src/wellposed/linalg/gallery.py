@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Complex128, Float64
 from torch import Tensor
 
-from wellposed import hippo
 from wellposed.errors import ArgumentError, UnknownNameError
 
 __all__ = ["MATRICES", "matrix"]
@@ -147,9 +146,8 @@ MATRICES: dict[str, Callable[[int], Tensor]] = {
     "random-sparse": random_sparse,
     "davies": davies,
     "well-conditioned": well_conditioned,
-    **{name: lambda n, make=make: make(n)[0] for name, make in hippo.MEASURES.items()},
 }
-"""The matrices by name, as the command line knows them."""
+"""The matrices by name, as the command line knows them; ``wellposed.hippo`` adds its own."""
 
 
 def matrix(name: str) -> Tensor:

@@ -10,7 +10,6 @@ from torch import Tensor
 from wellposed import hippo
 from wellposed._checks import index_in, positive_int
 from wellposed.errors import ShapeError, UnknownNameError
-from wellposed.linalg import eig_shifted_skew
 from wellposed.systems._base import as_tensor
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._diagonal import DiagonalSystem
@@ -34,14 +33,12 @@ def s4(
     0.002173
     """
     n, C = _sizes(n, l, C)
-    A, B = hippo.legs(n)
     if form == "dense":
-        return DenseSystem(A, B, C, D)
+        return DenseSystem(*hippo.legs(n), C, D)
     if form != "dplr":
         raise UnknownNameError("form", form, ("dplr", "dense"))
-    N, P = hippo.split("legs", n)
-    Lambda, V = eig_shifted_skew(N)
-    return DPLRSystem(Lambda, V.mH @ P.to(V.dtype), B=V.mH @ B.to(V.dtype), C=C.to(V.dtype) @ V, D=D)
+    Lambda, V, P, B = hippo.dplr("legs", n)
+    return DPLRSystem(Lambda, P, B=B, C=C.to(V.dtype) @ V, D=D)
 
 
 def s4d(n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None, pairs: bool = True) -> DiagonalSystem:
@@ -53,9 +50,8 @@ def s4d(n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None,
     0.45269
     """
     n, C = _sizes(n, l, C)
-    _, B = hippo.legs(n)
-    Lambda, V = eig_shifted_skew(hippo.split("legs", n).N)
-    full = DiagonalSystem(Lambda, V.mH @ B.to(V.dtype) / 2, C.to(V.dtype) @ V, D)
+    Lambda, V, _, B = hippo.dplr("legs", n)
+    full = DiagonalSystem(Lambda, B / 2, C.to(V.dtype) @ V, D)
     return full.to_pairs() if pairs and not C.is_complex() else full
 
 
