@@ -36,7 +36,7 @@ def positive_int(value: SupportsIndex, name: str) -> int:
 
 
 def seed(value: Any, name: str = "seed") -> int:
-    """Return ``value`` as an int that every generator takes: from 0 to 2^63 - 1. NumPy integers pass, booleans do not."""
+    """Return ``value`` as an int that every generator takes: from 0 to 2^63 - 1; NumPy's integers pass."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:

@@ -97,10 +97,31 @@ def test_another_number_of_modes(tmp_path: Path):
     for layer in ("s4ptd", "s5ptd"):
         model = small(layer=layer, layer_options={"hippo": (one, b), "rel": 1e-6})
         model.arguments["layer_options"]["hippo"] = (torch.block_diag(pair, 2 * pair), b)
-        loaded = SequenceClassifier.from_pretrained(model.save_pretrained(tmp_path))
+        loaded = SequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / layer))
         tokens = torch.randint(5, (2, 7))
         assert torch.equal(loaded(tokens), model(tokens))
         assert loaded.backbone.blocks[0].get_submodule("layer").get_buffer("count").tolist() == [2, 1, 1]
+
+
+def test_another_model_is_not_written_over(tmp_path: Path):
+    """The same one, trained further, is; what is there stays as it was."""
+    model, tokens = small(seed=1), torch.randint(5, (2, 7))
+    model.save_pretrained(tmp_path)
+    with torch.no_grad():
+        model.head.bias.add_(1.0)
+    model.save_pretrained(tmp_path)
+    for other in (small(seed=2), small(dropout=0.2, seed=1), small(SequenceRegressor, seed=1)):
+        with pytest.raises(
+            RecordError, match=r"holds another SequenceClassifier: choose another folder, or .*overwrite"
+        ):
+            other.save_pretrained(tmp_path)
+    assert torch.equal(SequenceClassifier.from_pretrained(tmp_path)(tokens), model(tokens))
+    regressor = small(SequenceRegressor)
+    loaded = SequenceRegressor.from_pretrained(regressor.save_pretrained(tmp_path, overwrite=True))
+    assert torch.equal(loaded(tokens), regressor(tokens))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(RecordError, match="something that is no model of this library"):
+        model.save_pretrained(tmp_path)
 
 
 def test_a_function_cannot_be_saved(tmp_path: Path):

@@ -1,4 +1,6 @@
-"""Data sets for long sequences: found, fetched, built, verified, loaded; and the noise that breaks S4D."""
+"""Data sets for long sequences: found, fetched, built, verified, loaded."""
+
+from typing import Any
 
 from wellposed.data._batches import Batches
 from wellposed.data._builder import Builder
@@ -9,7 +11,6 @@ from wellposed.data._task import Task, held_out
 from wellposed.data._vocabulary import Vocabulary
 from wellposed.data.image import Image
 from wellposed.data.listops import ListOps
-from wellposed.data.noise import FourierNoise, fourier_noise
 from wellposed.data.pathfinder import Pathfinder
 from wellposed.data.pathx import PathX
 from wellposed.data.peerread import PeerRead
@@ -26,7 +27,6 @@ __all__ = [
     "Batch",
     "Batches",
     "Builder",
-    "FourierNoise",
     "Image",
     "Info",
     "ListOps",
@@ -43,10 +43,18 @@ __all__ = [
     "Vocabulary",
     "data_root",
     "fetch",
-    "fourier_noise",
     "held_out",
     "load",
     "prepare",
     "task",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Noise has moved to ``wellposed.nn``, and can still be had from here."""
+    if name in ("FourierNoise", "fourier_noise"):
+        from wellposed import nn
+
+        return getattr(nn, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -12,15 +13,47 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
-from wellposed.nn._kernels import wide
+from wellposed.kernels import as_float64
+from wellposed.nn._config import built_from
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._seeded import seeded
+from wellposed.nn._tied_dropout import checked_probability
 from wellposed.nn._tracing import inside_transform, readable
 
 _BASE = 10000.0  # slowest rotation of a pair of channels, in steps a radian (Su et al., 2021, RoFormer)
 
 Heads = Float[Tensor, "batch head length dim"]
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """What attention takes."""
+
+    d_model: int
+    """Channels."""
+    n_heads: int = 4
+    """Heads, each of ``d_model / n_heads`` channels, an even number."""
+    _: KW_ONLY
+    causal: bool = False
+    """Whether a step sees only itself and those before it."""
+    bias: bool = True
+    """Whether the linear maps have one."""
+    dropout: float | int = 0.0
+    """Of the attention weights."""
+    seed: int | None = None
+    """The same weights whatever else draws random numbers."""
+    device: Any = None
+    dtype: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
+        pairs = 2 * positive_int(self.n_heads, "n_heads")
+        if positive_int(self.d_model, "d_model") % pairs:
+            raise ArgumentError(
+                f"d_model = {self.d_model} must be a multiple of 2 n_heads = {pairs}: "
+                "rotary positions turn the channels of each head in pairs"
+            )
+        checked_probability(self.dropout)
 
 
 class SelfAttention(SequenceLayer):
@@ -37,33 +70,17 @@ class SelfAttention(SequenceLayer):
     torch.Size([2, 2, 101, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 4,
-        *,
-        causal: bool = False,
-        bias: bool = True,
-        dropout: float | int = 0.0,
-        seed: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(d_model, bidirectional=not causal)
-        self.n_heads = positive_int(n_heads, "n_heads")
-        if d_model % (2 * self.n_heads):
-            raise ArgumentError(
-                f"d_model = {d_model} must be a multiple of 2 n_heads = {2 * self.n_heads}: "
-                "rotary positions turn the channels of each head in pairs"
-            )
-        if not 0 <= dropout < 1:
-            raise ArgumentError(f"dropout must be at least 0 and below 1, got {dropout}")
-        self.causal = causal
-        self.dropout = float(dropout)
-        place = torch.get_default_device() if device is None else device
-        with seeded(seed):
-            self.qkv = nn.Linear(d_model, 3 * d_model, bias=bias, dtype=dtype)
-            self.out = nn.Linear(d_model, d_model, bias=bias, dtype=dtype)
+    @built_from(AttentionConfig)
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(config.d_model, bidirectional=not config.causal)
+        self.n_heads = config.n_heads
+        self.causal = config.causal
+        self.dropout = float(config.dropout)
+        place = torch.get_default_device() if config.device is None else config.device
+        size, bias = config.d_model, config.bias
+        with seeded(config.seed):
+            self.qkv = nn.Linear(size, 3 * size, bias=bias, dtype=config.dtype)
+            self.out = nn.Linear(size, size, bias=bias, dtype=config.dtype)
         self.to(place)
 
     @property
@@ -88,16 +105,16 @@ class SelfAttention(SequenceLayer):
         self._check_input(u, 3, "(batch, length, d_model)")
         if u.shape[1] == 0:
             raise ShapeError("the sequences have length 0: there is nothing to compute, and no state to return")
-        known = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
+        lengths = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
         if state is not None or return_state:
-            self._forward_only("a state")
+            self._check_forward("a state")
         if state is not None:
             self._check_state(state, u)
-        if return_state and known is not None:
-            _check_same_length(known)
+        if return_state and lengths is not None:
+            _check_same_length(lengths)
         x = u.to(self.compute_dtype)
-        y, last = self._sequence(x if known is None else known.zero(x), known, state, return_state)
-        y = (y if known is None else known.zero(y)).to(u.dtype)
+        y, last = self._sequence(x if lengths is None else lengths.zero(x), lengths, state, return_state)
+        y = (y if lengths is None else lengths.zero(y)).to(u.dtype)
         if not return_state:
             return y
         assert last is not None
@@ -138,7 +155,7 @@ class SelfAttention(SequenceLayer):
         assert last is not None
         return y[:, 0], last
 
-    def _forward_only(self, what: str) -> None:
+    def _check_forward(self, what: str) -> None:
         if not self.causal:
             raise ArgumentError(f"{what} of attention that reads the future: pass causal=True")
 
@@ -158,8 +175,8 @@ def rotate(x: Heads, start: int) -> Heads:
     """Channels ``2i`` and ``2i + 1`` at step t, counted from ``start``, turned by ``t / 10000^(2i / dim)``."""
     half = x.shape[-1] // 2
     # Angles in float64: in float32 step 65536 would be off by a hundredth of a radian.
-    t = wide(torch.arange(start, start + x.shape[2], device=x.device).float())
-    angle = t[:, None] * _BASE ** (-wide(torch.arange(half, device=x.device).float()) / half)
+    t = as_float64(torch.arange(start, start + x.shape[2], device=x.device).float())
+    angle = t[:, None] * _BASE ** (-as_float64(torch.arange(half, device=x.device).float()) / half)
     keep = torch.promote_types(x.dtype, torch.float32)
     cos, sin = (angle + torch.pi / 2).sin().to(keep), angle.sin().to(keep)
     a, b = x.unflatten(-1, (half, 2)).unbind(-1)
@@ -170,10 +187,10 @@ def _joined(x: Heads) -> Float[Tensor, "batch length channel"]:
     return x.transpose(1, 2).flatten(2)
 
 
-def _check_same_length(known: Lengths) -> None:
+def _check_same_length(lengths: Lengths) -> None:
     """Keys and values of a batch are one rectangle."""
-    if not readable(known.values) or bool((known.values != known.size).any()):
+    if not readable(lengths.values) or bool((lengths.values != lengths.size).any()):
         raise ArgumentError(
             "attention keeps the keys and values of every step, and sequences of different lengths have different "
-            f"numbers of them: with return_state=True every length must be {known.size}, or lengths left out"
+            f"numbers of them: with return_state=True every length must be {lengths.size}, or lengths left out"
         )

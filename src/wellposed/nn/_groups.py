@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.nn._s5 import MIMOLayer
-from wellposed.nn._siso import SISOLayer
+from wellposed.nn._layer import SequenceLayer
 
-SSM = ("A_log_real", "A_imag", "B", "P", "log_dt")
-_SSM_NAMES = (*SSM, "C", "D")
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, _NormBase)
-_TOP_SSM_LR = 1e-3
+_TOP_SSM_LR = 1e-3  # of S4's published code, whatever the rate of the rest
 
 
 def parameter_groups(
@@ -25,32 +23,35 @@ def parameter_groups(
     ssm_lr: float | int | None = None,
     weight_decay: float | int = 0.01,
     frozen: Iterable[str] = (),
-    ssm: Iterable[str] = SSM,
+    ssm: Iterable[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Groups for an optimiser, as the papers train: ``AdamW(parameter_groups(model, lr=0.004))``.
 
-    - ``"ssm"``: the parameters of state-space layers named in ``ssm``, at ``ssm_lr``, no decay. Unless given,
-      ``ssm_lr`` is ``lr``, but at most 0.001, as published with S4.
-    - ``"no_decay"``: norms, biases and ``D``, at ``lr``.
+    - ``"ssm"``: what each layer calls its ``ssm_parameters``, or the parameters of such layers named in ``ssm``; at
+      ``ssm_lr``, no decay. Unless given, ``ssm_lr`` is ``lr``, but at most 0.001, as published with S4.
+    - ``"no_decay"``: norms, biases and what layers call their ``undecayed_parameters``, such as ``D``; at ``lr``.
     - ``"decay"``: all others, at ``lr`` with ``weight_decay``.
 
-    ``frozen`` names what to leave out: a parameter of state-space layers such as ``"B"``, or one parameter of the model
-    by its full name. Parameters that do not require a gradient are left out too. The model is not changed.
+    A parametrised parameter (``torch.nn.utils.parametrize``) goes where it would go plain. ``frozen`` names what to
+    leave out: a parameter of state-space layers such as ``"B"``, or one parameter of the model by its full name.
+    Parameters that do not require a gradient are left out too. The model is not changed.
 
     >>> from wellposed.nn import SequenceClassifier
     >>> model = SequenceClassifier(3, 10, d_model=16, n_layers=2)
     >>> [group["name"] for group in parameter_groups(model, lr=0.01)]
     ['ssm', 'no_decay', 'decay']
     """
-    frozen, ssm = _names(frozen, "frozen"), _names(ssm, "ssm")
-    _check_known("frozen", frozen, {*_SSM_NAMES, *(full for full, *_ in _owned(model))})
-    _check_known("ssm", ssm, _SSM_NAMES)
+    owned = list(_owned(model))
+    own = {parameter.name for parameter in owned if parameter.is_state_space}
+    frozen, chosen = _names(frozen, "frozen"), None if ssm is None else _names(ssm, "ssm")
+    _check_known("frozen", frozen, own.union(*({parameter.full, parameter.plain} for parameter in owned)))
+    _check_known("ssm", chosen or set(), own)
     ssm_lr = min(lr, _TOP_SSM_LR) if ssm_lr is None else ssm_lr
     for name, value in (("lr", lr), ("ssm_lr", ssm_lr), ("weight_decay", weight_decay)):
         if not value >= 0:
             raise ArgumentError(f"{name} must not be negative, got {value}")
     members: dict[str, list[nn.Parameter]] = {"ssm": [], "no_decay": [], "decay": []}
-    for role, parameter in _roles(model, ssm, frozen):
+    for role, parameter in _roles(owned, chosen, frozen):
         members[role].append(parameter)
     rates = {"ssm": (ssm_lr, 0.0), "no_decay": (lr, 0.0), "decay": (lr, weight_decay)}
     return [
@@ -60,31 +61,60 @@ def parameter_groups(
     ]
 
 
-def _roles(model: nn.Module, ssm: set[str], frozen: set[str]) -> Iterator[tuple[str, nn.Parameter]]:
+@dataclass(frozen=True)
+class _Owned:
+    """A parameter at one of its places."""
+
+    full: str
+    """Its name in the model."""
+    plain: str
+    """What it would be called if it were not parametrised."""
+    module: nn.Module
+    """Whose parameter it is, parametrised or not ..."""
+    name: str
+    """... and its name there."""
+    parameter: nn.Parameter
+
+    @property
+    def is_state_space(self) -> bool:
+        """Whether it belongs to a layer that has a state-space system."""
+        return isinstance(self.module, SequenceLayer) and bool(self.module.ssm_parameters())
+
+    def role(self, chosen: set[str] | None) -> str:
+        """Its group; the layer says, unless names were chosen."""
+        layer = self.module if isinstance(self.module, SequenceLayer) else None
+        slow = (layer.ssm_parameters() if chosen is None else chosen) if layer is not None else ()
+        if self.name in slow and self.is_state_space:
+            return "ssm"
+        kept = self.name.endswith("bias") or (layer is not None and self.name in layer.undecayed_parameters())
+        return "no_decay" if kept or isinstance(self.module, _NORMS) else "decay"
+
+
+def _roles(owned: list[_Owned], chosen: set[str] | None, frozen: set[str]) -> Iterator[tuple[str, nn.Parameter]]:
     """Each parameter once, in the order of the model; the first module that holds it decides."""
-    owned = list(_owned(model))
-    seen = {id(p) for full, module, name, p in owned if full in frozen or (_state_space(module) and name in frozen)}
-    for _, module, name, parameter in owned:
-        if id(parameter) in seen or not parameter.requires_grad:
+    seen = {
+        id(own.parameter)
+        for own in owned
+        if not frozen.isdisjoint((own.full, own.plain)) or (own.is_state_space and own.name in frozen)
+    }
+    for own in owned:
+        if id(own.parameter) in seen or not own.parameter.requires_grad:
             continue
-        seen.add(id(parameter))
-        if _state_space(module) and name in ssm:
-            yield "ssm", parameter
-        elif isinstance(module, _NORMS) or name.endswith("bias") or (_state_space(module) and name == "D"):
-            yield "no_decay", parameter
-        else:
-            yield "decay", parameter
+        seen.add(id(own.parameter))
+        yield own.role(chosen), own.parameter
 
 
-def _owned(model: nn.Module) -> Iterator[tuple[str, nn.Module, str, nn.Parameter]]:
-    """Full name, owner, name there, parameter; shared ones at each of their places."""
-    for prefix, module in model.named_modules(remove_duplicate=False):
+def _owned(model: nn.Module) -> Iterator[_Owned]:
+    """Every parameter at each of its places, shared ones several times."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    for prefix, module in modules.items():
         for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
-            yield f"{prefix}.{name}" if prefix else name, module, name, parameter
-
-
-def _state_space(module: nn.Module) -> bool:
-    return isinstance(module, (SISOLayer, MIMOLayer))
+            full = f"{prefix}.{name}" if prefix else name
+            # Of ``layer.parametrizations.log_dt.original`` the owner is the layer, and the name log_dt.
+            owner, hidden, rest = f".{full}".rpartition(".parametrizations.")
+            own = rest.partition(".")[0] if hidden else name
+            owner = owner.removeprefix(".") if hidden else prefix
+            yield _Owned(full, f"{owner}.{own}" if owner else own, modules[owner], own, parameter)
 
 
 def _names(names: Iterable[str], kind: str) -> set[str]:

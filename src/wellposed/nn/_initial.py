@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -14,9 +14,11 @@ from torch import Tensor
 from wellposed import hippo as _hippo
 from wellposed._checks import finite
 from wellposed.errors import ArgumentError, ShapeError, UnknownNameError, UnstableError
-from wellposed.linalg import Diagonalization, eig_shifted_skew, ptd
+from wellposed.linalg import Diagonalization, ptd
 
 Hippo = str | tuple[Any, Any]
+Scale = Literal["paper", "s4"]
+SCALES = ("paper", "s4")
 _FLOOR = 1e-12  # of the largest eigenvalue: stands for a real part that is zero on paper
 
 
@@ -35,12 +37,21 @@ def _on_the_cpu(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
     return wrapped
 
 
+def check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not in the list."""
+    if name not in (known := tuple(known)):
+        raise UnknownNameError(kind, name, known)
+
+
 @dataclass(frozen=True)
 class Modes:
-    """One eigenvalue of every conjugate pair and the real ones, of a system whose matrix is ``n`` by ``n``."""
+    """One eigenvalue of every conjugate pair and the real ones, of a system whose matrix is ``n`` by ``n``.
 
-    Lambda: Complex128[Tensor, " mode"]
-    B: Complex128[Tensor, " mode"]
+    Where they are read off a batch of systems, ``Lambda`` and ``B`` have an axis for it in front.
+    """
+
+    Lambda: Complex128[Tensor, "*system mode"]
+    B: Complex128[Tensor, "*system mode"]
     V: Complex128[Tensor, "n mode"]
     """Columns that make the ``C`` of the modes of one for the original coordinates: ``C V``."""
     V_inv: Complex128[Tensor, "mode n"]
@@ -48,6 +59,13 @@ class Modes:
     """How often a mode counts in the output: 2 for a pair, 1 for a real eigenvalue."""
     P: Complex128[Tensor, "mode rank"] | None = None
     """Low-rank part, ``A = diag(Lambda) - P P^*`` over all modes, pairs written out."""
+
+    @classmethod
+    def read_off(cls, Lambda: Tensor, B: Tensor, n: int) -> Modes:
+        """Modes without eigenvectors: of these only the number ``n`` of coordinates is known."""
+        count = torch.where(Lambda.reshape(-1, Lambda.shape[-1])[0].imag == 0, 1.0, 2.0).to(torch.float64)
+        V = torch.zeros(n, Lambda.shape[-1], dtype=torch.complex128)
+        return cls(Lambda, B, V, V.mH, count)
 
     def __post_init__(self) -> None:
         top = self.Lambda.real.max().item()
@@ -59,14 +77,13 @@ class Modes:
 
 
 @_on_the_cpu
-def dense(hippo: Hippo, n: int | None) -> tuple[Float64[Tensor, "n n"], Float64[Tensor, " n"]]:
+def dense(hippo: Hippo, n: int | None, scale: Scale) -> tuple[Float64[Tensor, "n n"], Float64[Tensor, " n"]]:
     """``(A, B)`` of a measure by name, or the pair given, checked."""
     if isinstance(hippo, str):
-        if hippo not in _hippo.MEASURES:
-            raise UnknownNameError("hippo", hippo, _hippo.MEASURES)
+        check_name("hippo", hippo, _hippo.MEASURES)
         if n is None:
             raise ArgumentError(f"hippo={hippo!r} needs d_state")
-        return _hippo.MEASURES[hippo](n)
+        return _hippo.MEASURES[hippo](n, scale=scale)
     try:
         A, B = (torch.as_tensor(part).cpu() for part in hippo)
     except (TypeError, ValueError):
@@ -82,10 +99,20 @@ def dense(hippo: Hippo, n: int | None) -> tuple[Float64[Tensor, "n n"], Float64[
 
 @_on_the_cpu
 def perturbed(
-    hippo: Hippo, n: int | None, perturbation: Diagonalization | None, rel: float | int | None, cond: float | int | None
+    hippo: Hippo,
+    n: int | None,
+    perturbation: Diagonalization | None,
+    rel: float | int | None,
+    cond: float | int | None,
+    scale: Scale,
 ) -> Modes:
-    """The modes of ``A + E``, from a diagonalisation given or one made here."""
-    A, B = dense(hippo, n)
+    """The modes of ``A + E``, from a diagonalisation given or one made here.
+
+    64 states unless a matrix or a perturbation says otherwise.
+    """
+    if n is None and isinstance(hippo, str):
+        n = 64 if perturbation is None else perturbation.n
+    A, B = dense(hippo, n, scale)
     if perturbation is not None and not isinstance(perturbation, Diagonalization):
         raise ArgumentError(f"perturbation is what ptd returns, got {type(perturbation).__name__}")
     if perturbation is None:
@@ -112,28 +139,30 @@ def perturbed(
             "ptd(A, stable=True), or a smaller rel"
         )
     half = d.half() if len(d.Lambda) == d.n else d
-    return _modes(half.Lambda, half.V, half.V_inv, B)
+    V_inv = half.V_inv.resolve_conj()
+    return Modes(half.Lambda, V_inv @ B.to(V_inv.dtype), half.V, V_inv, _count(half.Lambda))
 
 
 @_on_the_cpu
-def normal_part(n: int, *, share: float = 0.5) -> Modes:
-    """HiPPO-LegS with its low-rank part dropped and ``share`` of ``B`` kept: S4D and S5."""
-    Lambda, V = eig_shifted_skew(_hippo.split("legs", n).N)
-    return _half(Lambda, V, share * _hippo.legs(n)[1])
+def normal_part(n: int, scale: Scale = "paper") -> Modes:
+    """HiPPO-LegS with its low-rank part dropped: S4D and S5.
+
+    The paper's S4D keeps half of ``B``, as its theory wants; the published code keeps all of it.
+    """
+    Lambda, V, _, B = _hippo.dplr("legs", n, scale=scale)
+    return _half(Lambda, V, B / 2 if scale == "paper" else B)
 
 
 @_on_the_cpu
-def low_rank(hippo: str, n: int) -> Modes:
+def low_rank(hippo: str, n: int, scale: Scale) -> Modes:
     """A HiPPO matrix as its normal part and a correction of low rank: S4."""
     if not isinstance(hippo, str):
         raise ArgumentError("S4 knows the low-rank part of the named measures only: for a pair (A, B) take S4PTD")
-    if hippo not in _hippo.MEASURES:
-        raise UnknownNameError("hippo", hippo, _hippo.MEASURES)
-    N, P = _hippo.split(hippo, n)
-    Lambda, V = eig_shifted_skew(N)
+    check_name("hippo", hippo, _hippo.MEASURES)
+    Lambda, V, P, B = _hippo.dplr(hippo, n, scale=scale)
     floor = -_FLOOR * Lambda.abs().max().clamp(min=1.0)
     Lambda = torch.complex(Lambda.real.clamp(max=floor.item()), Lambda.imag)
-    return _half(Lambda, V, _hippo.MEASURES[hippo](n)[1], P)
+    return _half(Lambda, V, B, P)
 
 
 @_on_the_cpu
@@ -163,20 +192,21 @@ def blocks(one: Modes, count: int) -> Modes:
 
 
 def _half(Lambda: Tensor, V: Tensor, B: Tensor, P: Tensor | None = None) -> Modes:
-    """One of each conjugate pair of a normal matrix, whose eigenvectors are unitary."""
+    """One of each conjugate pair of a normal matrix; ``V`` is unitary, ``B`` and ``P`` are in its coordinates."""
     keep = Lambda.imag > 1e-12 * Lambda.abs().max()
     real = (Lambda.imag.abs() <= 1e-12 * Lambda.abs().max()).nonzero()[:, 0]
+    # A real eigenvector times a phase is turned back to the real axis, and its coordinates with it.
+    turn = torch.ones_like(Lambda)
     if len(real):
-        # A real eigenvector times a phase: turned back to the real axis.
-        phase = V[:, real].gather(0, V[:, real].abs().argmax(0, keepdim=True)).sgn()
-        V = V.clone()
-        V[:, real] = (V[:, real] * phase.conj()).real.to(V.dtype)
+        turn[real] = V[:, real].gather(0, V[:, real].abs().argmax(0, keepdim=True)).sgn()[0].conj()
+    V = V * turn
+    V[:, real] = V[:, real].real.to(V.dtype)
     index = torch.cat([keep.nonzero()[:, 0], real])
-    Lambda = torch.complex(Lambda.real, torch.where(keep, Lambda.imag, 0.0))
-    V, low = V[:, index], None if P is None else V[:, index].mH @ P.to(V.dtype)
-    return _modes(Lambda[index], V, V.mH, B, low)
+    Lambda = torch.complex(Lambda.real, torch.where(keep, Lambda.imag, 0.0))[index]
+    back = turn.conj()[index]
+    V, B, P = V[:, index], back * B[index], None if P is None else back[:, None] * P[index]
+    return Modes(Lambda, B, V, V.mH.resolve_conj(), _count(Lambda), P)
 
 
-def _modes(Lambda: Tensor, V: Tensor, V_inv: Tensor, B: Tensor, P: Tensor | None = None) -> Modes:
-    count = torch.where(Lambda.imag == 0, 1.0, 2.0).to(torch.float64)
-    return Modes(Lambda, V_inv @ B.to(V.dtype), V, V_inv.resolve_conj(), count, P)
+def _count(Lambda: Tensor) -> Float64[Tensor, " mode"]:
+    return torch.where(Lambda.imag == 0, 1.0, 2.0).to(torch.float64)

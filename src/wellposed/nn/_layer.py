@@ -34,12 +34,34 @@ class SequenceLayer(nn.Module, ABC):
 
     With ``lengths`` the padding of shorter sequences neither enters a result nor leaves one: outputs there are zero.
     A ``state`` continues an earlier call; ``return_state=True`` hands on the state after the last true step.
+
+    A layer answers for itself: optimiser groups, saving and noise ask ``ssm_parameters``, ``undecayed_parameters`` and
+    ``mode_axes``, and know no concrete layer.
     """
+
+    _disturbances = 0
+    """Noises on this layer; while there are some, single steps are refused."""
 
     def __init__(self, d_model: int, *, bidirectional: bool = False) -> None:
         super().__init__()
         self.d_model = positive_int(d_model, "d_model")
         self.bidirectional = bidirectional
+
+    def ssm_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that make up a state-space system: they learn slowly and do not decay."""
+        return ()
+
+    def undecayed_parameters(self) -> tuple[str, ...]:
+        """Names of other parameters that do not decay, biases apart."""
+        return ()
+
+    def mode_axes(self) -> dict[str, int]:
+        """Along which axis each parameter and buffer counts modes, where their number is found and not given."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is a layer of its own: noise on this one is not on it."""
+        return {name: value for name, value in vars(self).items() if name != "_disturbances"}
 
     @abstractmethod
     def _sequence(
@@ -75,7 +97,7 @@ class SequenceLayer(nn.Module, ABC):
         if 0 in u.shape:
             what = "the batch is empty" if u.shape[0] == 0 else "the sequences have length 0"
             raise ShapeError(f"{what}: there is nothing to compute, and no state to return")
-        known = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
+        lengths = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
         if self.bidirectional and (state is not None or return_state):
             raise ArgumentError("a bidirectional layer reads the future: it has no state to carry between calls")
         if state is not None:
@@ -84,8 +106,8 @@ class SequenceLayer(nn.Module, ABC):
         keep_length(u)
         with full_precision(u.device):
             u = u.to(self.compute_dtype)
-            y, last = self._sequence(u if known is None else known.zero(u), known, state, return_state)
-        y = (y if known is None else known.zero(y)).to(dtype)
+            y, last = self._sequence(u if lengths is None else lengths.zero(u), lengths, state, return_state)
+        y = (y if lengths is None else lengths.zero(y)).to(dtype)
         if not return_state:
             return y
         assert last is not None
@@ -93,14 +115,14 @@ class SequenceLayer(nn.Module, ABC):
 
     def initial_state(self, batch: int) -> Tensor:
         """The state before the first step, zero, on the layer's device."""
-        self._forward_only("initial_state")
+        self._check_forward("initial_state")
         first = next(self.parameters())
         shape = (positive_int(batch, "batch"), *self.state_shape)
         return torch.zeros(shape, dtype=self.compute_dtype, device=first.device)
 
     def step(self, u: Float[Tensor, "batch channel"], state: Tensor) -> tuple[Tensor, Tensor]:
         """One step for every sequence of a batch: output and next state."""
-        self._forward_only("step")
+        self._check_steps("step")
         self._check_input(u, 2, "(batch, d_model)")
         self._check_state(state, u)
         with full_precision(u.device):
@@ -109,12 +131,21 @@ class SequenceLayer(nn.Module, ABC):
 
     def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """A function like ``step`` for long streams; layers that can prepare something do so once."""
-        self._forward_only("stepper")
+        self._check_steps("stepper")
         return self.step
 
-    def _forward_only(self, what: str) -> None:
+    def _check_steps(self, what: str) -> None:
+        self._check_forward(what)
+        self._check_undisturbed()
+
+    def _check_forward(self, what: str) -> None:
         if self.bidirectional:
             raise ArgumentError(f"{what} on a bidirectional layer: it reads the future; pass bidirectional=False")
+
+    def _check_undisturbed(self) -> None:
+        """Also by steppers made before the noise came, which would run on without it."""
+        if self._disturbances:
+            raise ArgumentError("a single step does not know its number, which noise needs: pass whole sequences")
 
     def _check_input(self, u: Any, ndim: int, shape: str) -> None:
         name = type(self).__name__

@@ -30,18 +30,6 @@ class Lengths:
         mask = self.mask.reshape(*self.mask.shape, *[1] * (u.ndim - 2))
         return torch.where(mask, u, 0.0)
 
-    def reverse(self, u: Float[Tensor, "batch length channel"]) -> Float[Tensor, "batch length channel"]:
-        """Each sequence back to front within its own length, padding at the end as before."""
-        t = torch.arange(self.size, device=u.device)
-        index = torch.where(self.mask, self.values[:, None] - 1 - t, t)
-        return u.gather(1, index[..., None].expand_as(u))
-
-    def to_the_right(self, u: Float[Tensor, "batch length channel"]) -> Float[Tensor, "batch length channel"]:
-        """Padding in front instead of behind."""
-        t = torch.arange(self.size, device=u.device) - (self.size - self.values)[:, None]
-        moved = u.gather(1, t.clamp(min=0)[..., None].expand_as(u))
-        return torch.where((t >= 0)[..., None], moved, 0.0)
-
 
 def as_lengths(lengths: Tensor | Lengths | None, batch: int, size: int, device: torch.device) -> Lengths | None:
     """Lengths on the device of the batch; values are looked at unless a model has done so."""

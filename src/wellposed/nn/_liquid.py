@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wellposed import kernels
 from wellposed._checks import positive_int
-from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.nn._kernels import Bank, DenseBank
+from wellposed.errors import ArgumentError
+from wellposed.kernels import DenseRecurrence, Work, reverse
+from wellposed.nn._config import built_from
+from wellposed.nn._initial import check_name
 from wellposed.nn._lengths import Lengths
-from wellposed.nn._s4 import S4
-from wellposed.nn._siso import SISOOptions
+from wellposed.nn._s4 import S4, S4Config
+
+_KERNELS = ("kb", "polyb")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LiquidS4Config(S4Config):
+    """What Liquid-S4 takes."""
+
+    kernel: Literal["kb", "polyb"] = "polyb"
+    """Whether products are filtered (``"kb"``) or only weighed (``"polyb"``)."""
+    degree: int = 2
+    """Inputs in a product at most."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_name("kernel", self.kernel, _KERNELS)
+        if positive_int(self.degree, "degree") < 2:
+            raise ArgumentError(f"degree must be at least 2, got {self.degree}: without products this is S4")
 
 
 class LiquidS4(S4):
@@ -23,29 +44,16 @@ class LiquidS4(S4):
     powers of the discretised ``B`` are taken mode by mode. Both come from the linearised liquid time-constant cell
     ``x' = (A + B u) x + B u``, of whose products only those of neighbours are kept.
 
-    Further options, the same for all of its kind: ``SISOOptions``.
-
     >>> LiquidS4(4, 64, kernel="kb", degree=3)(torch.randn(2, 100, 4)).shape
     torch.Size([2, 100, 4])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        d_state: int = 64,
-        *,
-        kernel: Literal["kb", "polyb"] = "polyb",
-        degree: int = 2,
-        hippo: str = "legs",
-        **options: Unpack[SISOOptions],
-    ) -> None:
-        if kernel not in ("kb", "polyb"):
-            raise UnknownNameError("kernel", kernel, ("kb", "polyb"))
-        if positive_int(degree, "degree") < 2:
-            raise ArgumentError(f"degree must be at least 2, got {degree}: without products this is S4")
-        super().__init__(d_model, d_state, hippo=hippo, **options)
-        self.kernel = kernel
-        self.degree = degree
+    @built_from(LiquidS4Config)
+    def __init__(self, config: LiquidS4Config) -> None:
+        shared = {name: getattr(config, name) for name in S4Config.__dataclass_fields__ if name != "_"}
+        super().__init__(**shared)
+        self.kernel = config.kernel
+        self.degree = config.degree
 
     @property
     def state_shape(self) -> tuple[int, ...]:
@@ -53,81 +61,80 @@ class LiquidS4(S4):
         channels, states = super().state_shape
         return channels, states + self.degree - 1
 
-    def _powers(self, bank: DenseBank) -> list[Tensor]:
+    def _powers(self, system: DenseRecurrence) -> list[Tensor]:
         """``B, B^2, ...``, powers of complex numbers mode by mode, each ``(channel, state)``."""
-        powers = [bank.B]
+        powers = [system.B]
         for _ in range(self.degree - 1):
-            (a, b), (re, im) = (t.unflatten(-1, (-1, 2)).unbind(-1) for t in (bank.B, powers[-1]))
+            (a, b), (re, im) = (t.unflatten(-1, (-1, 2)).unbind(-1) for t in (system.B, powers[-1]))
             powers.append(torch.stack([a * re - b * im, a * im + b * re], -1).flatten(-2))
         return powers
 
-    def _products(self, u: Tensor, past: Tensor | None) -> list[Tensor]:
-        """``u_t, u_t u_{t-1}, ...`` along the last dimension; inputs before the first are ``past``, or zero."""
-        length, lag = u.shape[-1], self.degree - 1
-        whole = F.pad(u, (lag, 0)) if past is None else torch.cat([past, u], -1)
-        products = [u]
+    def _with_past(self, u: Tensor, state: Tensor | None) -> Tensor:
+        """``(batch, lag + length, channel)``: the inputs just before this call, zero before the first, and its own."""
+        if state is None:
+            return F.pad(u, (0, 0, self.degree - 1, 0))
+        return torch.cat([state[..., 1 - self.degree :].transpose(1, 2), u], 1)
+
+    def _products(self, whole: Tensor) -> list[Tensor]:
+        """``u_t, u_t u_{t-1}, ...`` at the steps of this call."""
+        lag = self.degree - 1
+        length = whole.shape[1] - lag
+        products = [whole[:, lag:]]
         for back in range(1, self.degree):
-            products.append(products[-1] * whole[..., lag - back : lag - back + length])
+            products.append(products[-1] * whole[:, lag - back : lag - back + length])
         return products
 
-    def _run(self, bank: Bank, u: Tensor, state: Tensor | None, D: Tensor | None) -> tuple[Tensor, Tensor]:
-        assert isinstance(bank, DenseBank)
-        x, past = self._split(state)
-        products, powers = self._products(u, past), self._powers(bank)
-        y, last = super()._run(bank, u, x, D)
-        for v, B in zip(products[1:], powers[1:], strict=True):
-            if self.kernel == "kb":  # the same A and C: states add up
-                more, extra = super()._run(DenseBank(bank.A, B, bank.C), v, None, None)
-                y, last = y + more, last + extra
+    def _sequence(
+        self, u: Tensor, lengths: Lengths | None, state: Tensor | None, want_state: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Each direction has products of its own: a neighbour in time is another one seen from the end."""
+        values, system = None if lengths is None else lengths.values, self._kernel_system()
+        y, last = self._filter(replace(system, C=system.C[:1]), u, values, state, want_state, self.D)
+        if self.bidirectional:
+            reverse_C = replace(system, C=system.C[1:])
+            back, _ = self._filter(reverse_C, reverse(u, values), values, None, want_state=False, D=None)
+            y = y + reverse(back, values)
+        return y, last
+
+    def _filter(
+        self,
+        system: DenseRecurrence,
+        u: Tensor,
+        lengths: Tensor | None,
+        state: Tensor | None,
+        want_state: bool,
+        D: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        whole = self._with_past(u, state)
+        x = None if state is None else state[..., : 1 - self.degree]
+        y, last = kernels.run(Work(system, u, D, x, lengths, want_state), self.mode)
+        for v, B in zip(self._products(whole)[1:], self._powers(system)[1:], strict=True):
+            if self.kernel == "kb":  # the same A and C: outputs and states add up
+                work = Work(replace(system, B=B), v, None, None, lengths, want_state)
+                more, extra = kernels.run(work, self.mode)
+                y, last = y + more, None if last is None or extra is None else last + extra
             else:
-                y = y + (bank.C * B).sum(-1).to(u.dtype)[:, None, None] * v
-        return y, torch.cat([last, self._recent(u, past)], -1)
+                y = y + (system.C[0] * B).sum(-1).to(u.dtype) * v
+        return y, None if last is None else torch.cat([last, self._recent(whole, lengths)], -1)
 
-    def _recent(self, u: Tensor, past: Tensor | None) -> Tensor:
+    def _recent(self, whole: Tensor, lengths: Tensor | None) -> Tensor:
+        """The last ``degree - 1`` inputs before each sequence's end, ``(batch, channel, lag)``."""
         lag = self.degree - 1
-        whole = F.pad(u, (lag, 0)) if past is None else torch.cat([past, u], -1)
-        return whole[..., -lag:]
-
-    def _split(self, state: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        if state is None:
-            return None, None
-        return state[..., : 1 - self.degree], state[..., 1 - self.degree :]
-
-    def _state_at(self, u: Tensor, lengths: Lengths, state: Tensor | None) -> Tensor:
-        """Products reach back into an earlier call, so each sequence's last inputs are put behind those."""
-        x, past = self._split(state)
-        if past is None:
-            return super()._state_at(u, lengths, None)
-        lag = self.degree - 1
-        # Earlier inputs in front, then this call's, then zeros; all moved to the right end together.
-        whole = torch.cat([past.transpose(1, 2), u], 1)
-        moved = Lengths(lengths.values + lag, lengths.size + lag).to_the_right(whole)
-        _, last = self._filter(moved, 0, None)
-        bank = self.bank()
-        assert x is not None
-        old = self._older(past, bank)
-        kept = bank.advance(x.transpose(0, 1) - old, lengths.values, lengths.size).transpose(0, 1)
-        return torch.cat([last[..., : 1 - self.degree] + kept, last[..., 1 - self.degree :]], -1)
-
-    def _older(self, past: Tensor, bank: Bank) -> Tensor:
-        """What the earlier inputs alone, run from rest, leave in the state: it is in ``x`` already."""
-        _, last = self._run(bank, past.transpose(0, 1), None, None)
-        return last[..., : 1 - self.degree]
+        if lengths is None:
+            return whole[:, -lag:].transpose(1, 2)
+        at = lengths[:, None] + torch.arange(lag, device=whole.device)
+        return whole.gather(1, at[..., None].expand(-1, -1, whole.shape[2])).transpose(1, 2)
 
     def _constants(self) -> tuple[Tensor, ...]:
         """What a step needs of the parameters: those of S4, then the powers of ``B``."""
-        bank = self.bank()
-        assert isinstance(bank, DenseBank)
-        return *super()._constants(), *(B.to(self.compute_dtype) for B in self._powers(bank)[1:])
+        powers = self._powers(self._kernel_system())[1:]
+        return *super()._constants(), *(B.to(self.compute_dtype) for B in powers)
 
     def _advance(self, constants: tuple[Tensor, ...], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        (x, past), C = self._split(state), constants[2]
-        assert x is not None
-        assert past is not None
-        y, x = super()._advance(constants[:4], u, x)
-        products = self._products(u[..., None], past)
-        for product, B in zip(products[1:], constants[4:], strict=True):
-            extra = product * B
+        C, whole = constants[2], self._with_past(u[:, None], state)
+        y, x = super()._advance(constants[:4], u, state[..., : 1 - self.degree])
+        for product, B in zip(self._products(whole)[1:], constants[4:], strict=True):
+            extra = product[:, 0, :, None] * B
             x = x + extra if self.kernel == "kb" else x
             y = y + (extra * C).sum(-1)
-        return y, torch.cat([x, self._recent(u[..., None], past)], -1)
+        return y, torch.cat([x, self._recent(whole, None)], -1)

@@ -9,12 +9,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wellposed._checks import positive_int
-from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
+from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._tracing import readable
 
 Norm = Literal["layer", "batch", "none"]
-_NORMS = ("layer", "batch", "none")
+NORMS = ("layer", "batch", "none")
 
 Sequences = Float[Tensor, "batch length channel"]
 
@@ -47,28 +47,28 @@ class MaskedBatchNorm(nn.BatchNorm1d):
         x = input
         if x.ndim != 3 or x.shape[-1] != self.num_features:
             raise ShapeError(f"this norm takes (batch, length, {self.num_features}), got {tuple(x.shape)}")
-        known = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
+        lengths = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
         if self.training:
-            _check_enough(x, known)
-        if known is None:
+            _check_enough(x, lengths)
+        if lengths is None:
             return super().forward(x.flatten(0, 1)).view(x.shape)
-        x = known.zero(x)
-        mean, var = self._masked_statistics(x, known) if self.training else (self.running_mean, self.running_var)
+        x = lengths.zero(x)
+        mean, var = self._masked_statistics(x, lengths) if self.training else (self.running_mean, self.running_var)
         assert mean is not None
         assert var is not None
-        return known.zero(self._normalised(x, mean, var))
+        return lengths.zero(self._normalised(x, mean, var))
 
     def _normalised(self, x: Sequences, mean: Tensor, var: Tensor) -> Sequences:
         scale = (var + self.eps).rsqrt()
         y = (x - mean) * (scale if self.weight is None else scale * self.weight)
         return (y if self.bias is None else y + self.bias).to(x.dtype)
 
-    def _masked_statistics(self, x: Sequences, known: Lengths) -> tuple[Tensor, Tensor]:
+    def _masked_statistics(self, x: Sequences, lengths: Lengths) -> tuple[Tensor, Tensor]:
         """Mean and variance of this batch, at least in float32; the running ones move towards them."""
         x = x.to(torch.promote_types(x.dtype, torch.float32))
-        count = known.values.sum().to(x.dtype)
+        count = lengths.values.sum().to(x.dtype)
         mean = x.sum((0, 1)) / count
-        var = known.zero(x - mean).square().sum((0, 1)) / count
+        var = lengths.zero(x - mean).square().sum((0, 1)) / count
         self._track(mean.detach(), (var * count / (count - 1)).detach())
         return mean, var
 
@@ -82,23 +82,25 @@ class MaskedBatchNorm(nn.BatchNorm1d):
             running.copy_((1 - share) * running + share * new)
 
 
-def _check_enough(x: Sequences, known: Lengths | None) -> None:
+def _check_enough(x: Sequences, lengths: Lengths | None) -> None:
     """Two values a channel at least; every sequence has one, so that only a batch of one has to be looked at."""
     batch, size, _ = x.shape
     alone = batch * size == 1
-    if batch == 1 and known is not None and readable(known.values):
-        alone = int(known.values.sum()) == 1
+    if batch == 1 and lengths is not None and readable(lengths.values):
+        alone = int(lengths.values.sum()) == 1
     if alone:
         raise ArgumentError("batch norm in training needs more than one step in the batch: one value has no variance")
 
 
-def make_norm(kind: Norm, d_model: int, *, device: Any = None, dtype: torch.dtype | None = None) -> nn.Module:
+def make_norm(
+    kind: Norm, d_model: int, *, momentum: float | int = 0.1, device: Any = None, dtype: torch.dtype | None = None
+) -> nn.Module:
     """Layer norm (each step by itself), batch norm (a channel over all steps of a batch), or nothing."""
-    if kind not in _NORMS:
-        raise UnknownNameError("norm", kind, _NORMS)
     if kind == "layer":
         return nn.LayerNorm(d_model, device=device, dtype=dtype)
-    return MaskedBatchNorm(d_model, device=device, dtype=dtype) if kind == "batch" else nn.Identity()
+    if kind == "batch":
+        return MaskedBatchNorm(d_model, momentum=momentum, device=device, dtype=dtype)
+    return nn.Identity()
 
 
 def normalise(module: nn.Module, x: Sequences, lengths: Lengths | None) -> Sequences:

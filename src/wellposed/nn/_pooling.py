@@ -1,4 +1,4 @@
-"""One vector for a sequence, made of the steps that exist."""
+"""One vector for a sequence, made of the steps that exist: of all at once, or step after step."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from wellposed.nn._lengths import Lengths, as_lengths
 Pooling = Literal["mean", "last", "max", "none"]
 POOLINGS = ("mean", "last", "max", "none")
 
+Running = tuple[Tensor, ...]
+"""What is carried from step to step: sum and count for ``"mean"``, the largest so far for ``"max"``, else nothing."""
+
 
 def pool(
     x: Float[Tensor, "batch length channel"], lengths: Tensor | Lengths | None = None, how: Pooling = "mean"
@@ -28,11 +31,11 @@ def pool(
         raise UnknownNameError("pooling", how, POOLINGS)
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"pooling takes (batch, length, channel) with a length of 1 or more, got {tuple(x.shape)}")
-    known = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
-    return _pool(x, how) if known is None else _pool_known(x, known, how)
+    lengths = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
+    return _pool_all(x, how) if lengths is None else _pool_true(x, lengths, how)
 
 
-def _pool(x: Tensor, how: Pooling) -> Tensor:
+def _pool_all(x: Tensor, how: Pooling) -> Tensor:
     if how == "mean":
         return x.mean(1)
     if how == "last":
@@ -40,11 +43,44 @@ def _pool(x: Tensor, how: Pooling) -> Tensor:
     return x.amax(1) if how == "max" else x
 
 
-def _pool_known(x: Tensor, known: Lengths, how: Pooling) -> Tensor:
+def _pool_true(x: Tensor, lengths: Lengths, how: Pooling) -> Tensor:
     if how == "mean":
-        # Half precision cannot count to 70000, nor add up as many numbers.
-        total = known.zero(x).sum(1, dtype=torch.promote_types(x.dtype, torch.float32))
-        return (total / known.values[:, None]).to(x.dtype)
+        return (_total(x, lengths) / lengths.values[:, None]).to(x.dtype)
     if how == "last":
-        return x.gather(1, (known.values - 1)[:, None, None].expand(-1, 1, x.shape[2]))[:, 0]
-    return torch.where(known.mask[..., None], x, -torch.inf).amax(1) if how == "max" else known.zero(x)
+        return x.gather(1, (lengths.values - 1)[:, None, None].expand(-1, 1, x.shape[2]))[:, 0]
+    return _largest(x, lengths) if how == "max" else lengths.zero(x)
+
+
+def _total(x: Tensor, lengths: Lengths | None) -> Tensor:
+    """Half precision cannot count to 70000, nor add up as many numbers."""
+    return (x if lengths is None else lengths.zero(x)).sum(1, dtype=torch.promote_types(x.dtype, torch.float32))
+
+
+def _largest(x: Tensor, lengths: Lengths | None) -> Tensor:
+    return x.amax(1) if lengths is None else torch.where(lengths.mask[..., None], x, -torch.inf).amax(1)
+
+
+def begin(how: Pooling, batch: int, channels: int, like: Tensor) -> Running:
+    """Before the first step. The count is in the precision of the sum, so that all of a state moves together."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    if how == "mean":
+        zeros = torch.zeros(batch, channels, dtype=dtype, device=like.device)
+        return zeros, zeros[:, 0].clone()
+    if how == "max":
+        return (torch.full((batch, channels), -torch.inf, dtype=like.dtype, device=like.device),)
+    return ()
+
+
+def carry_on(
+    x: Float[Tensor, "batch length channel"], lengths: Lengths | None, how: Pooling, running: Running
+) -> tuple[Float[Tensor, "batch *length channel"], Running]:
+    """Pooled over these steps and all before them, and what the next ones need."""
+    if how == "mean":
+        total, count = running
+        total = total + _total(x, lengths)
+        count = count + (x.shape[1] if lengths is None else lengths.values)
+        return (total / count[:, None]).to(x.dtype), (total, count)
+    if how == "max":
+        top = torch.maximum(running[0], _largest(x, lengths))
+        return top, (top,)
+    return pool(x, lengths, how), ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +16,9 @@ from torch import Tensor, nn
 
 from wellposed._files import write_whole
 from wellposed.errors import RecordError, WellposedError
+from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._pack import pack, unpack
-from wellposed.nn._s5 import MIMOLayer
 from wellposed.nn._seeded import seeded
-from wellposed.nn._siso import SISOLayer
 
 _FORMAT = "wellposed-model-1"
 _ARGUMENTS = "arguments"
@@ -34,14 +34,23 @@ class Pretrained(nn.Module):
     arguments compute.
     """
 
-    arguments: dict[str, Any]
+    @property
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """What it was built from, by name."""
 
-    def save_pretrained(self, folder: str | Path) -> Path:
-        """Write ``config.json`` and ``model.safetensors``, each whole or not at all; the folder is made if need be."""
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write ``config.json`` and ``model.safetensors``, each whole or not at all; the folder is made if need be.
+
+        The same model, trained further, may be saved over itself. Another one that is there is kept, unless
+        ``overwrite`` says otherwise.
+        """
         from wellposed import __version__
 
         folder, extra = Path(folder), {}
         arguments = pack(self.arguments, extra, _ARGUMENTS)
+        if not overwrite:
+            _check_same(folder, type(self).__name__, arguments)
         # A copy of each: parameters may be shared, or views of one another.
         own = {name: t.detach().to("cpu", copy=True) for name, t in self.state_dict().items()}
         weights = save({name: t.contiguous() for name, t in (own | extra).items()})
@@ -71,6 +80,21 @@ class Pretrained(nn.Module):
         except RuntimeError as error:
             raise RecordError(f"{file} does not fit the model of config.json beside it: {error}") from None
         return model.to(place).eval()
+
+
+def _check_same(folder: Path, name: str, arguments: dict[str, Any]) -> None:
+    """Refuse to write over another model, or over weights that nothing describes."""
+    config, weights = folder / "config.json", folder / "model.safetensors"
+    if not config.exists() and not weights.exists():
+        return
+    try:
+        found = json.loads(config.read_text(encoding="utf-8"))
+        same = found["class"] == name and found["arguments"] == json.loads(json.dumps(arguments))
+        what = f"another {found['class']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        same, what = False, "something that is no model of this library"
+    if not same:
+        raise RecordError(f"{folder} holds {what}: choose another folder, or pass overwrite=True")
 
 
 def _read_config(path: Path, name: str) -> dict[str, Any]:
@@ -120,17 +144,13 @@ def _fit_modes(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     """
     for prefix, module in model.named_modules():
         count = stored.get(f"{prefix}.count")
-        if not isinstance(module, (SISOLayer, MIMOLayer)) or count is None or count.shape == module.count.shape:
+        if not isinstance(module, SequenceLayer) or not (axes := module.mode_axes()) or count is None:
             continue
         own = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))
-        for name, axis in _mode_axes(module).items():
+        if own["count"].shape == count.shape:
+            continue
+        for name, axis in axes.items():
             if name in own:
                 shape = list(own[name].shape)
                 shape[axis] = count.numel()
                 own[name].data = own[name].new_empty(shape)
-
-
-def _mode_axes(layer: SISOLayer | MIMOLayer) -> dict[str, int]:
-    """Where each tensor of a layer counts modes."""
-    both = {"A_log_real": -1, "A_imag": -1, "count": -1, "C": -2}
-    return both | ({"B": -3, "log_dt": -1} if isinstance(layer, MIMOLayer) else {"B": -2, "P": -3})

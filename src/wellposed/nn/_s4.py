@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from wellposed._checks import positive_int
+from wellposed.kernels import DenseRecurrence, Discretisation, adjoint, as_float64, times
 from wellposed.linalg import matrix_exp
+from wellposed.nn._config import built_from
 from wellposed.nn._initial import low_rank
-from wellposed.nn._kernels import Bank, DenseBank, adjoint, times, wide
-from wellposed.nn._siso import SISOLayer, SISOOptions
+from wellposed.nn._siso import SISOConfig, SISOLayer
 from wellposed.systems import DenseSystem
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class S4Config(SISOConfig):
+    """What S4 takes."""
+
+    disc: Discretisation = "bilinear"
+    """From continuous to discrete time: ``"bilinear"``, as published, or ``"zoh"``."""
+    hippo: str = "legs"
+    """A measure by name; for matrices of your own take S4-PTD."""
 
 
 class S4(SISOLayer):
@@ -20,49 +31,48 @@ class S4(SISOLayer):
 
     The reference the diagonal layers are measured against; its channels carry matrices, so it costs more.
 
-    Further options, the same for all of its kind: ``SISOOptions``.
-
     >>> S4(4, 64)(torch.randn(2, 100, 4)).shape
     torch.Size([2, 100, 4])
     """
 
-    _disc = "bilinear"  # as published
-
-    def __init__(self, d_model: int, d_state: int = 64, *, hippo: str = "legs", **options: Unpack[SISOOptions]) -> None:
-        super().__init__(d_model, low_rank(hippo, positive_int(d_state, "d_state")), **options)
+    @built_from(S4Config)
+    def __init__(self, config: S4Config) -> None:
+        super().__init__(config, low_rank(config.hippo, positive_int(config.d_state or 0, "d_state"), config.scale))
 
     def _continuous(self) -> tuple[Tensor, Tensor, Tensor]:
         """Eigenvalues ``(channel, state)`` in real pairs, and ``P, Q`` of ``A = Lambda - P Q^T``, real coordinates."""
         real, imag = -self._repeated(self.A_log_real).exp(), self._repeated(self.A_imag)
         P = self._repeated(self.P)  # (channel, mode, rank, 2)
         # P^* x over both halves of every pair is count * Re(conj(P) x), a row for [Re x, Im x].
-        Q = P * wide(self.count)[:, None, None]
+        Q = P * as_float64(self.count)[:, None, None]
         P, Q = (t.transpose(2, 3).flatten(1, 2) for t in (P, Q))
         return torch.stack([real, imag], -1).flatten(1), P, Q
 
-    def bank(self, direction: int = 0) -> Bank:
+    def _rows(self) -> Tensor:
+        """``Re(C x)`` of each direction as a row for ``[Re x, Im x]``, ``(direction, channel, state)``."""
+        C = self._weighted_C()
+        return torch.stack([C[..., 0], -C[..., 1]], -1).flatten(2)
+
+    def _kernel_system(self) -> DenseRecurrence:
         """The systems in discrete time, as real matrices."""
         Lambda, P, Q = self._continuous()
-        dt = wide(self.log_dt).exp()[:, None]
-        B, C = self._repeated(self.B).flatten(1), self._C(direction)
-        C = torch.stack([C[..., 0], -C[..., 1]], -1).flatten(1)  # Re(C x) as a row
+        dt = as_float64(self.log_dt).exp()[:, None]
+        B, C = self._repeated(self.B).flatten(1), self._rows()
         if self.disc == "bilinear":
             R = _resolvent(Lambda, P, Q, dt / 2)
             A_bar = 2 * R - torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
-            return DenseBank(A_bar, dt * (R @ B[..., None])[..., 0], C)
+            return DenseRecurrence(A_bar, dt * (R @ B[..., None])[..., 0], C)
         A = _blocks(Lambda) - P @ Q.mT
         # exp of [[A, B], [0, 0]] holds both exp(A) and the integral that makes B_bar.
         top = torch.cat([A, B[..., None]], -1) * dt[..., None]
         both = matrix_exp(torch.cat([top, torch.zeros_like(top[:, :1])], 1))
-        return DenseBank(both[:, :-1, :-1], both[:, :-1, -1], C)
+        return DenseRecurrence(both[:, :-1, :-1], both[:, :-1, -1], C)
 
     def system(self) -> DenseSystem:
         """The layer as it stands: real systems of continuous time, one a channel."""
         Lambda, P, Q = self._continuous()
-        C = self._C(0)
-        C = torch.stack([C[..., 0], -C[..., 1]], -1).flatten(1)
-        B = self._repeated(self.B).flatten(1)
-        return DenseSystem(_blocks(Lambda) - P @ Q.mT, B[..., None], C[:, None], wide(self.D)[:, None, None])
+        B, C = self._repeated(self.B).flatten(1), self._rows()[0]
+        return DenseSystem(_blocks(Lambda) - P @ Q.mT, B[..., None], C[:, None], as_float64(self.D)[:, None, None])
 
 
 def _blocks(Lambda: Tensor) -> Tensor:

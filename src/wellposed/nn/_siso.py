@@ -3,63 +3,71 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Unpack
+from dataclasses import dataclass
 
 import torch
+from jaxtyping import Complex128, Float64
 from torch import Tensor, nn
 
 from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, ShapeError
-from wellposed.nn._initial import Modes
-from wellposed.nn._kernels import Bank, run_convolution, run_scan, times, wide
-from wellposed.nn._lengths import Lengths
-from wellposed.nn._state_space import Draw, Options, StateSpaceLayer, Timing
+from wellposed.kernels import DenseRecurrence, DiagonalParameters, as_float64, times
+from wellposed.nn._initial import SCALES, Modes, Scale, check_name
+from wellposed.nn._state_space import StateSpaceConfig, StateSpaceLayer
 
 
-class SISOOptions(Options, total=False):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SISOConfig(StateSpaceConfig):
     """What the layers with a system a channel take besides."""
 
-    n_ssm: int | None
+    n_ssm: int | None = None
     """How many systems the channels share in turn; one each unless given."""
-    C_init: str | Tensor
+    C_init: str | Tensor = "normal"
     """``"normal"``, or real read-outs in the coordinates of ``A``: ``(n,)``, ``(d_model, n)`` or one a direction."""
+    scale: Scale = "paper"
+    """Of ``B``, and of time for LegT and FouT: as in the paper, or as in the published code of S4 (``hippo``)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_name("scale", self.scale, SCALES)
+        if self.n_ssm is not None and self.d_model % positive_int(self.n_ssm, "n_ssm"):
+            raise ArgumentError(f"n_ssm = {self.n_ssm} must divide d_model = {self.d_model}")
 
 
 class SISOLayer(StateSpaceLayer):
-    """A system of ``d_state`` states for every channel, each with its own step ``dt``."""
+    """A system of ``d_state`` states for every channel, each with its own step ``dt``.
+
+    ``C`` and ``D`` are drawn unless given: ``C`` in the coordinates of the modes, a read-out for each direction.
+    """
 
     def __init__(
         self,
-        d_model: int,
+        config: SISOConfig,
         modes: Modes,
         *,
-        n_ssm: int | None = None,
-        C_init: str | Tensor = "normal",
-        seed: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-        **timing: Unpack[Timing],
+        C: Complex128[Tensor, "direction channel mode"] | None = None,
+        D: Float64[Tensor, " channel"] | None = None,
     ) -> None:
-        draw = Draw(seed, device, dtype)
-        super().__init__(d_model, modes, draw, steps=d_model, **timing)
-        self.n_ssm = d_model if n_ssm is None else positive_int(n_ssm, "n_ssm")
-        if d_model % self.n_ssm:
-            raise ArgumentError(f"n_ssm = {self.n_ssm} must divide d_model = {d_model}")
+        super().__init__(config, modes, steps=config.d_model)
+        draw = config.draw
+        self.n_ssm = config.d_model if config.n_ssm is None else config.n_ssm
 
         def shared(value: Tensor) -> nn.Parameter:
+            """One for each system: all start alike, unless the modes come with a system axis of their own."""
             return draw.parameter(value.expand(self.n_ssm, *value.shape))
 
         self.A_log_real = shared((-modes.Lambda.real).log())
         self.A_imag = shared(modes.Lambda.imag)
         self.B = shared(modes.B)
-        self.C = draw.parameter(self._draw_C(C_init, draw).to(modes.V.dtype) @ modes.V)
-        self.D = draw.parameter(draw.normal(d_model))
+        drawn = self._draw_C(config).to(modes.V.dtype) @ modes.V if C is None else C
+        self.C = draw.parameter(drawn)
+        self.D = draw.parameter(draw.normal(config.d_model) if D is None else D)
         if modes.P is not None:
             self.P = shared(modes.P)
 
-    def _draw_C(self, C_init: str | Tensor, draw: Draw) -> Tensor:
+    def _draw_C(self, config: SISOConfig) -> Tensor:
         """Read-outs in the coordinates of A: standard normal, or as given."""
-        shape = (2 if self.bidirectional else 1, self.d_model, self.d_state)
+        shape, C_init = (2 if self.bidirectional else 1, self.d_model, self.d_state), config.C_init
         if isinstance(C_init, Tensor):
             if C_init.is_complex() or C_init.shape not in (shape[2:], shape[1:], shape):
                 raise ShapeError(
@@ -68,58 +76,44 @@ class SISOLayer(StateSpaceLayer):
             return finite(C_init.to("cpu", torch.float64), "C_init").expand(shape)
         if C_init != "normal":
             raise ArgumentError(f"C_init is 'normal' or a tensor, got {C_init!r:.60}")
-        return draw.normal(*shape)
+        return config.draw.normal(*shape)
 
     @property
     def state_shape(self) -> tuple[int, ...]:
         """Real numbers: two for every stored mode of every channel."""
         return self.d_model, 2 * self.count.shape[-1]
 
+    @property
+    def matrix_size(self) -> int:
+        """All of the states: a channel has one matrix."""
+        return self.d_state
+
+    def mode_axes(self) -> dict[str, int]:
+        """``B`` and ``C`` end in the two parts of complex numbers, ``P`` in its rank and those."""
+        return {"A_log_real": -1, "A_imag": -1, "count": -1, "B": -2, "C": -2, "P": -3}
+
+    def resonant_step(self, frequency: Float64[Tensor, "choice 1"]) -> Float64[Tensor, "choice channel"]:
+        """The channel's own step, whatever the frequency."""
+        return self.log_dt.detach().double().exp().expand(len(frequency), -1)
+
     def _repeated(self, parameter: Tensor) -> Tensor:
         """Shared systems written out, one a channel, in float64."""
         copies = self.d_model // self.n_ssm
-        return wide(parameter).repeat(copies, *[1] * (parameter.ndim - 1))
+        return as_float64(parameter).repeat(copies, *[1] * (parameter.ndim - 1))
 
-    def _C(self, direction: int) -> Tensor:
-        """Read-out of one direction, every mode as often as it counts."""
-        return wide(self.C[direction]) * wide(self.count)[:, None]
+    def _weighted_C(self) -> Tensor:
+        """Read-outs of each direction, every mode as often as it counts."""
+        return as_float64(self.C) * as_float64(self.count)[:, None]
 
     @abstractmethod
-    def bank(self, direction: int = 0) -> Bank:
-        """The systems in discrete time and real coordinates; direction 1 reads backwards."""
-
-    def _run(self, bank: Bank, u: Tensor, state: Tensor | None, D: Tensor | None) -> tuple[Tensor, Tensor]:
-        return (run_convolution if self._convolves(u) else run_scan)(bank, u, state, D=D)
-
-    def _filter(self, u: Tensor, direction: int, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """All systems of one direction, the forward one with the skip; arguments and results are ``(batch, ...)``."""
-        x = None if state is None else state.transpose(0, 1)
-        y, last = self._run(self.bank(direction), u.permute(2, 0, 1), x, self.D if direction == 0 else None)
-        return y.permute(1, 2, 0), last.transpose(0, 1)
-
-    def _sequence(
-        self, u: Tensor, lengths: Lengths | None, state: Tensor | None, want_state: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        y, last = self._filter(u, 0, state)
-        if self.bidirectional:
-            flipped = u.flip(1) if lengths is None else lengths.reverse(u)
-            back, _ = self._filter(flipped, 1, None)
-            y = y + (back.flip(1) if lengths is None else lengths.reverse(back))
-        if want_state and lengths is not None:
-            last = self._state_at(u, lengths, state)
-        return y, last
-
-    def _state_at(self, u: Tensor, lengths: Lengths, state: Tensor | None) -> Tensor:
-        """The state after each sequence's own last step: zeros in front change nothing but an old state."""
-        _, last = self._filter(lengths.to_the_right(u), 0, None)
-        if state is None:
-            return last
-        return last + self.bank().advance(state.transpose(0, 1), lengths.values, lengths.size).transpose(0, 1)
+    def _kernel_system(self) -> DiagonalParameters | DenseRecurrence:
+        """The systems as the kernels take them."""
 
     def _constants(self) -> tuple[Tensor, ...]:
         """What a step needs of the parameters: ``A, B, C, D``."""
-        bank, dtype = self.bank(), self.compute_dtype
-        return bank.transition.to(dtype), bank.columns(1)[..., 0].to(dtype), bank.rows(1)[:, 0].to(dtype), self.D
+        system, dtype = self._kernel_system().discretize(), self.compute_dtype
+        A, B, C = system.transition, system.columns(1)[..., 0], system.rows(1)[:, 0]
+        return A.to(dtype), B.to(dtype), C.to(dtype), self.D
 
     def _advance(self, constants: tuple[Tensor, ...], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         A, B, C, D = constants

@@ -6,44 +6,67 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
+from wellposed import kernels
+from wellposed._checks import positive_int
+from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.kernels import DISCRETISATIONS, MODES, Discretisation, Mode, Work
 from wellposed.nn._initial import Modes
-from wellposed.nn._kernels import Discretisation
 from wellposed.nn._layer import SequenceLayer, full_precision
-
-Mode = Literal["auto", "scan", "conv"]
-
-
-class Timing(TypedDict, total=False):
-    """How a layer moves through time."""
-
-    dt_min: float
-    """Steps are drawn log-uniformly from here, 0.001 unless given, ..."""
-    dt_max: float
-    """... to here, 0.1 unless given."""
-    disc: Discretisation
-    """From continuous to discrete time: ``"zoh"``, the default but for S4, or ``"bilinear"``."""
-    bidirectional: bool
-    """Whether a second read-out goes over the reversed sequence."""
-    mode: Mode
-    """How it is computed, not what: ``"scan"`` in chunks, ``"conv"`` by FFT, ``"auto"`` the faster."""
+from wellposed.nn._lengths import Lengths
 
 
-class Options(Timing, total=False):
+@dataclass(frozen=True, eq=False)
+class StateSpaceConfig:
     """What every state-space layer takes."""
 
-    seed: int | None
+    d_model: int
+    """Channels."""
+    d_state: int | None = 64
+    """States: of each channel's system, or of the one system of S5."""
+    _: KW_ONLY
+    dt_min: float | int = 0.001
+    """Steps are drawn log-uniformly from here ..."""
+    dt_max: float | int = 0.1
+    """... to here."""
+    disc: Discretisation = "zoh"
+    """From continuous to discrete time: ``"zoh"`` or ``"bilinear"``."""
+    bidirectional: bool = False
+    """Whether a second read-out goes over the reversed sequence."""
+    mode: Mode = "auto"
+    """How it is computed, not what: ``"scan"`` in chunks, ``"conv"`` by FFT, ``"auto"`` the faster."""
+    seed: int | None = None
     """The same numbers whatever else draws; without one they come from PyTorch's generator."""
-    device: Any
-    dtype: torch.dtype | None
+    device: Any = None
+    dtype: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
+        positive_int(self.d_model, "d_model")
+        if self.d_state is not None:
+            positive_int(self.d_state, "d_state")
+        for kind, name, known in (("disc", self.disc, DISCRETISATIONS), ("mode", self.mode, MODES)):
+            if name not in known:
+                raise UnknownNameError(kind, name, known)
+        low, high = self.dt_min, self.dt_max
+        if not all(isinstance(dt, float | int) for dt in (low, high)) or not 0 < low <= high < math.inf:
+            raise ArgumentError(f"need 0 < dt_min <= dt_max, got dt_min = {low}, dt_max = {high}")
+        if self.seed is not None:
+            checked_seed(self.seed)
+        if self.dtype is not None and not self.dtype.is_floating_point:
+            raise ArgumentError(f"parameters are real, complex ones stored as pairs: dtype = {self.dtype} will not do")
+
+    @cached_property
+    def draw(self) -> Draw:
+        """Where the numbers of the new layer come from and go to."""
+        return Draw(self.seed, self.device, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -53,12 +76,6 @@ class Draw:
     seed: int | None
     device: Any
     dtype: torch.dtype | None
-
-    def __post_init__(self) -> None:
-        if self.seed is not None and not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
-            raise ArgumentError(f"seed must be a whole number from 0 to 2^63 - 1, got {self.seed!r}")
-        if self.dtype is not None and not self.dtype.is_floating_point:
-            raise ArgumentError(f"parameters are real, complex ones stored as pairs: dtype = {self.dtype} will not do")
 
     @cached_property
     def generator(self) -> torch.Generator | None:
@@ -86,47 +103,55 @@ class Draw:
 
 
 class StateSpaceLayer(SequenceLayer):
-    """Systems of ``d_state`` states, advanced by steps ``dt`` of their own."""
+    """Systems of ``d_state`` states, advanced by steps ``dt`` of their own.
 
-    _disc: ClassVar[Discretisation] = "zoh"
+    A layer says what its systems are, for whole sequences (``_kernel_system``) and for one step (``_constants``,
+    ``_advance``), and answers for its parameters (``ssm_parameters``, ``mode_axes``, ``resonant_step``).
+    """
 
-    def __init__(
-        self,
-        d_model: int,
-        modes: Modes,
-        draw: Draw,
-        *,
-        steps: int,
-        dt_min: float = 0.001,
-        dt_max: float = 0.1,
-        disc: Discretisation | None = None,
-        bidirectional: bool = False,
-        mode: Mode = "auto",
-    ) -> None:
-        super().__init__(d_model, bidirectional=bidirectional)
-        disc = self._disc if disc is None else disc
-        for kind, name, known in (("disc", disc, ("zoh", "bilinear")), ("mode", mode, ("auto", "scan", "conv"))):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
-        if not all(isinstance(dt, float | int) for dt in (dt_min, dt_max)) or not 0 < dt_min <= dt_max < math.inf:
-            raise ArgumentError(f"need 0 < dt_min <= dt_max, got dt_min = {dt_min}, dt_max = {dt_max}")
+    D: nn.Parameter
+    count: Tensor
+
+    def __init__(self, config: StateSpaceConfig, modes: Modes, *, steps: int) -> None:
+        super().__init__(config.d_model, bidirectional=config.bidirectional)
         self.d_state = modes.V.shape[0]
-        self.disc: Discretisation = disc
-        self.mode: Mode = mode
-        self.log_dt = draw.parameter(draw.log_uniform(steps, dt_min, dt_max))
-        self.register_buffer("count", draw.placed(modes.count))
-        self.count: Tensor
+        self.disc: Discretisation = config.disc
+        self.mode: Mode = config.mode
+        # The order of draws is kept from version to version: steps, then C (S5: B before it), then D.
+        self.log_dt = config.draw.parameter(config.draw.log_uniform(steps, config.dt_min, config.dt_max))
+        self.register_buffer("count", config.draw.placed(modes.count))
 
     @property
     def dt(self) -> Float[Tensor, " step"]:
         """Step of every channel (S4 and its kin) or of every mode (S5)."""
         return self.log_dt.exp()
 
-    def _convolves(self, u: Tensor) -> bool:
-        """Whether by FFT; left to choose, on a GPU, where the short operations of the scan wait for each other."""
-        if torch.compiler.is_exporting():
-            return False
-        return u.is_cuda if self.mode == "auto" else self.mode == "conv"
+    def ssm_parameters(self) -> tuple[str, ...]:
+        """Eigenvalues, input, low-rank part and steps."""
+        return tuple(name for name in ("A_log_real", "A_imag", "B", "P", "log_dt") if hasattr(self, name))
+
+    def undecayed_parameters(self) -> tuple[str, ...]:
+        """The skip."""
+        return ("D",)
+
+    @property
+    @abstractmethod
+    def matrix_size(self) -> int:
+        """``n`` of the matrix whose eigenvalues the modes are; S5 has several copies of it."""
+
+    @abstractmethod
+    def resonant_step(self, frequency: Float64[Tensor, "choice 1"]) -> Float64[Tensor, "choice channel"]:
+        """Step ``dt`` with which an input of each channel meets each frequency of continuous time."""
+
+    @abstractmethod
+    def _kernel_system(self) -> Any:
+        """The systems as the kernels take them."""
+
+    def _sequence(
+        self, u: Tensor, lengths: Lengths | None, state: Tensor | None, want_state: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        values = None if lengths is None else lengths.values
+        return kernels.run(Work(self._kernel_system(), u, self.D, state, values, want_state), self.mode)
 
     @abstractmethod
     def _constants(self) -> tuple[Tensor, ...]:
@@ -142,14 +167,15 @@ class StateSpaceLayer(SequenceLayer):
     def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """``step`` with everything that depends on the parameters computed once, for long streams.
 
-        It keeps the parameters as they are now, and checks nothing.
+        It keeps the parameters as they are now, and checks no shapes.
         """
-        self._forward_only("stepper")
+        self._check_steps("stepper")
         with full_precision(self.log_dt.device):
             constants = self._constants()
         dtype = self.compute_dtype
 
         def step(u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+            self._check_undisturbed()
             rounding = torch.is_autocast_enabled(u.device.type)
             with full_precision(u.device) if rounding else nullcontext():
                 y, state = self._advance(constants, u.to(dtype), state)

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellposed.nn._kernels._bank import DenseBank, DiagonalBank, diagonal_bank, discretize
-from wellposed.nn._kernels._compute import run_convolution, run_scan
-from wellposed.nn._kernels._fft import convolve
-from wellposed.nn._kernels._scan import doubling, scan
+from kernel_suite import system
+from wellposed.kernels import Recurrence, Work, chunks, discretize, run, scan
+from wellposed.kernels.fft import convolve
+from wellposed.kernels.scan import doubling
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -134,46 +134,52 @@ def test_discretize_against_complex_arithmetic(method: Any):
         np.testing.assert_allclose(decay[1].item(), slow, rtol=1e-14)
 
 
-def banks() -> list[DiagonalBank | DenseBank]:
-    diagonal = diagonal_bank(
-        -random(3, 4).abs(),
-        20 * random(3, 4, seed=1),
-        0.1 * random(3, 1).abs(),
-        random(3, 4, 2),
-        random(3, 4, 2),
-        "zoh",
-    )
-    return [diagonal, DenseBank(0.3 * random(3, 6, 6), random(3, 6, seed=1), random(3, 6, seed=2))]
+def recurrences() -> list[Recurrence]:
+    return [system("diagonal").discretize(), system("dense").discretize()]
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_tables_of_a_bank(which: int):
+def test_tables_of_a_recurrence(which: int):
     """Columns, rows and coarser steps are powers of the one-step matrix."""
-    bank = banks()[which]
-    A = bank.transition
+    recurrence = recurrences()[which]
+    A = recurrence.transition
     if A.ndim == 2:
         lam = torch.view_as_complex(A.unflatten(1, (-1, 2)).contiguous())
         blocks = torch.stack([torch.stack([lam.real, -lam.imag], -1), torch.stack([lam.imag, lam.real], -1)], -2)
         A = torch.stack([torch.block_diag(*b) for b in blocks])
-    B, C = bank.columns(1), bank.rows(1)
+    B, C = recurrence.columns(1), recurrence.rows(1)
     for t in (0, 1, 5, 12):
         power = torch.linalg.matrix_power(A, t)
-        torch.testing.assert_close(bank.columns(13)[..., t], (power @ B)[..., 0], rtol=1e-12, atol=1e-12)
-        torch.testing.assert_close(bank.rows(13)[:, t], (C @ power)[:, 0], rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(bank.every(5).columns(3), bank.columns(11)[..., ::5], rtol=1e-12, atol=1e-12)
-    x, steps = random(3, 4, bank.states), torch.tensor([0, 1, 6, 19])
-    moved = bank.advance(x, steps, 19)
+        torch.testing.assert_close(recurrence.columns(13)[..., t], (power @ B)[..., 0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(recurrence.rows(13)[:, t], (C @ power)[:, 0], rtol=1e-12, atol=1e-12)
+    coarse, fine = recurrence.every(5).columns(3), recurrence.columns(11)
+    torch.testing.assert_close(coarse, fine[..., ::5], rtol=1e-12, atol=1e-12)
+    x, steps = random(3, 4, recurrence.states), torch.tensor([0, 1, 6, 19])
+    moved = recurrence.advance(x, steps, 19)
     for b, t in enumerate(steps.tolist()):
         right = (torch.linalg.matrix_power(A, t) @ x[:, b, :, None])[..., 0]
         torch.testing.assert_close(moved[:, b], right, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("kind", ["diagonal", "dense"])
 @pytest.mark.parametrize("chunk", [1, 7, 64, 500])
-def test_the_size_of_chunks_does_not_matter(which: int, chunk: int):
-    bank = banks()[which]
-    u, x0 = random(3, 2, 200), random(3, 2, bank.states)
-    y, x = run_scan(bank, u, x0, chunk=chunk)
-    right, last = run_convolution(bank, u, x0)
-    torch.testing.assert_close(y, right, rtol=1e-11, atol=1e-11)
-    torch.testing.assert_close(x, last, rtol=1e-11, atol=1e-11)
+def test_the_size_of_chunks_does_not_matter(kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch):
+    made, u = system(kind), random(2, 200, 3)
+    states = made.discretize().states
+    work = Work(made, u, state=random(2, 3, states), want_state=True)
+    right = run(work, "conv")
+    monkeypatch.setattr(chunks, "chunk_length", lambda u: min(chunk, u.shape[1]))
+    for a, b in zip(run(work, "scan"), right, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-11, atol=1e-11)
+
+
+def test_a_mode_that_does_not_move():
+    """``lambda = 0`` integrates: the gain is ``dt`` in both rules, and its gradient is finite."""
+    zero = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    dt = torch.tensor([0.1], dtype=torch.float64)
+    for method in ("zoh", "bilinear"):
+        decay, angle, gain = discretize(zero, zero, dt, method)
+        assert decay.item() == angle.item() == 0
+        assert gain[0].tolist() == pytest.approx([0.1, 0])
+        (gradient,) = torch.autograd.grad(gain.sum(), zero)
+        assert gradient.isfinite().all()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from subprocesses import run_python
-from wellposed.data.noise import fourier_noise
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn import (
     S4,
@@ -29,6 +28,7 @@ from wellposed.nn import (
     SelfAttention,
     SequenceClassifier,
     SequenceRegressor,
+    fourier_noise,
 )
 from wellposed.systems import spikes
 
@@ -364,12 +364,133 @@ def test_single_steps_are_refused():
             noisy, _ = model(x, return_state=True)  # beginning is allowed, continuing is not
             with pytest.raises(ArgumentError, match="without state"):
                 model(x, state=state)
-            for step in (lambda: model.step(x[:, 0], state), lambda: layer.stepper()):
+            for step in (lambda: model.step(x[:, 0], state), lambda: layer.stepper(), lambda: model.stepper()):
                 with pytest.raises(ArgumentError, match="single step does not know its number"):
                     step()
         assert not torch.equal(noisy, model(x))
         model.step(x[:, 0], state)
         layer.stepper()(numbers(2, 8), state[0])
+
+
+# --- where it could be missed
+
+
+def test_compiled_models_have_noise():
+    """Compiled and called before, inside or around; with an outer function compiled as well."""
+    printed = run_python("""
+import warnings
+import torch
+from wellposed.nn import SequenceClassifier, fourier_noise
+# Raised by the compiler itself at every torch.autograd.Function.
+warnings.filterwarnings("ignore", "<class 'torch.autograd.function.Function'>", DeprecationWarning)
+model = SequenceClassifier(3, 5, d_model=4, n_layers=1, layer="s4d", layer_options={"d_state": 4}, seed=0).eval()
+x = torch.randn(2, 20, 3)
+def changes(call, target, mode):
+    clean = call(x)
+    with fourier_noise(mode, amplitude=1.0).on(target):
+        noisy = call(x)
+    with fourier_noise(mode, amplitude=1.0).on(model):
+        right = model(x)
+    return not torch.allclose(clean, noisy), torch.allclose(noisy, right), torch.allclose(call(x), clean)
+with torch.no_grad():
+    for mode in ("layer", "input"):
+        compiled = torch.compile(model, backend="eager")
+        outer = torch.compile(lambda x: 1.0 * model(x), backend="eager")
+        print(changes(compiled, compiled, mode), changes(compiled, model, mode), changes(outer, model, mode))
+""")
+    assert printed.split("\n")[:2] == 2 * [" ".join(3 * ["(True, True, True)"])]
+
+
+@pytest.mark.parametrize("mode", ["layer", "input"])
+def test_wrapped_models_have_noise(mode: Any, tmp_path: Any):
+    model, x = classifier(), numbers(2, LENGTH, 3)
+    with fourier_noise(mode).on(model):
+        right = model(x)
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        for wrapped in (nn.DataParallel(model), nn.parallel.DistributedDataParallel(model), nn.Sequential(model)):
+            with fourier_noise(mode).on(wrapped):
+                assert torch.equal(wrapped(x), right)
+            assert torch.equal(wrapped(x), model(x))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("mode", ["layer", "input"])
+def test_any_forward_that_takes_what_it_is_given(mode: Any):
+    class Passing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = S4D(CHANNELS, 8, seed=1)
+
+        def forward(self, *inputs: Tensor, **options: Any) -> Tensor:
+            return self.inner(*inputs, **options)
+
+    model, x = Passing(), numbers(2, 20, CHANNELS, dtype=torch.float32)
+    with fourier_noise(mode).on(model):
+        noisy = model(x)
+    assert not torch.allclose(noisy, model(x))
+
+
+def test_steppers_made_before_are_refused():
+    model = classifier("s4d", SequenceRegressor, pooling="none")
+    x, state = numbers(2, 3), model.initial_state(2)
+    steps = [model.stepper(), model.backbone.blocks[0].stepper(), model.backbone.blocks[0].layer.stepper()]
+    inputs = [(x, state), *[(numbers(2, 8), state[0])] * 2]
+    clean = [step(*given) for step, given in zip(steps, inputs, strict=True)]
+    with fourier_noise().on(model):
+        for step, given in zip(steps, inputs, strict=True):
+            with pytest.raises(ArgumentError, match="single step does not know its number"):
+                step(*given)
+    for step, given, (y, _) in zip(steps, inputs, clean, strict=True):
+        assert torch.equal(step(*given)[0], y)
+
+
+@pytest.mark.parametrize("mode", ["layer", "input"])
+def test_copies_made_inside_have_none(mode: Any):
+    model, x = classifier("s4d", SequenceRegressor, pooling="none"), numbers(2, 20, 3)
+    clean = model(x)
+    with fourier_noise(mode).on(model):
+        twin = copy.deepcopy(model)
+        assert not torch.equal(model(x), clean)
+        assert torch.equal(twin(x), clean)
+        twin.step(x[:, 0], twin.initial_state(2))
+    assert torch.equal(twin(x), clean)
+    with fourier_noise(mode, seed=3).on(twin):
+        noisy = twin(x)
+    with fourier_noise(mode, seed=3).on(model):
+        assert torch.equal(model(x), noisy)
+
+
+@pytest.mark.parametrize("mode", ["layer", "input"])
+def test_contexts_may_end_in_any_order(mode: Any):
+    model, x = classifier("s4d", SequenceRegressor, pooling="none"), numbers(2, 20, 3)
+    before, clean = state_of(model), model(x)
+    first, second = fourier_noise(mode, seed=1).on(model), fourier_noise(mode, seed=2).on(model)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with pytest.raises(ArgumentError, match="single step"):  # the second one still refuses
+        model.step(x[:, 0], model.initial_state(2))
+    noisy = model(x)
+    second.__exit__(None, None, None)
+    with fourier_noise(mode, seed=2).on(model):
+        assert torch.equal(model(x), noisy)
+    assert state_of(model) == before
+    assert torch.equal(model(x), clean)
+    model.step(x[:, 0], model.initial_state(2))
+
+
+def test_recorded_models_are_refused():
+    """A graph that was recorded before does not call the layers again."""
+    model, x = classifier("s4d"), numbers(2, 20, 3)
+    exported = torch.export.export(model, (x,)).module()
+    with pytest.raises(ArgumentError, match="recorded"), fourier_noise("input", frequency=1.0, dt=1.0).on(exported):
+        pass
+    model.forward = model.forward  # as torch.cuda.make_graphed_callables does
+    with pytest.raises(ArgumentError, match="forward of SequenceClassifier was replaced"), fourier_noise().on(model):
+        pass
 
 
 # --- what it is for
@@ -456,7 +577,7 @@ def test_wrong_types_are_explained():
     """Without the type checks that come before in these tests."""
     calls = ["mode='outputs'", "per='step'", "frequency='last'", "frequency=None, seed=0.5", "amplitude='loud'"]
     printed = run_python(f"""
-from wellposed.data.noise import fourier_noise
+from wellposed.nn import fourier_noise
 from wellposed.errors import WellposedError
 calls = [f"fourier_noise({{arguments}})" for arguments in {calls}]
 for call in [*calls, "fourier_noise('input', frequency=1)([1.0])", "fourier_noise().on([1.0]).__enter__()"]:

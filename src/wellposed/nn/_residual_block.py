@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.errors import ArgumentError
+from wellposed.nn._block_config import BlockConfig
+from wellposed.nn._config import built_from
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
-from wellposed.nn._norms import Norm, make_norm, normalise, normalise_step
+from wellposed.nn._norms import make_norm, normalise, normalise_step
 from wellposed.nn._seeded import seeded
-
-Activation = Literal["gelu", "gelu_tanh", "none"]
-GLU = Literal["full", "half", "half2", "none"]
-_ACTIVATIONS = ("gelu", "gelu_tanh", "none")
-_GLUS = ("full", "half", "half2", "none")
+from wellposed.nn._tied_dropout import TiedDropout
 
 
-class TiedDropout(nn.Module):
-    """Dropout with one mask for all steps: a channel of a sequence is kept or dropped as a whole.
+@dataclass(frozen=True, kw_only=True)
+class BlockArguments(BlockConfig):
+    """What a block is built from: its options, and the layer they stand around."""
 
-    >>> TiedDropout(0.5)(torch.ones(2, 100, 4)).shape
-    torch.Size([2, 100, 4])
-    """
-
-    def __init__(self, p: float | int) -> None:
-        super().__init__()
-        self.p = _probability(p)
-
-    def forward(self, x: Float[Tensor, "batch *length channel"]) -> Float[Tensor, "batch *length channel"]:
-        """The same sequences in eval mode."""
-        if not self.training or self.p == 0:
-            return x
-        mask = torch.ones(x.shape[0], *[1] * (x.ndim - 2), x.shape[-1], dtype=x.dtype, device=x.device)
-        return x * F.dropout(mask, self.p)
-
-    def extra_repr(self) -> str:
-        """The probability."""
-        return f"p={self.p}"
+    layer: SequenceLayer = field(kw_only=False)
+    seed: int | None = None
+    """The same weights whatever else draws random numbers."""
 
 
 class ResidualBlock(nn.Module):
@@ -54,7 +40,8 @@ class ResidualBlock(nn.Module):
     - ``"half2"``: ``y * sigmoid(W x)``, S5's ``half_glu2``: only what enters the gate is activated.
     - ``"none"``: ``x``, S5's ``gelu``; channels of an S4 layer then never meet.
 
-    S5 uses ``activation="gelu_tanh"``, the approximate GELU. ``tied_dropout`` shares a mask over time.
+    S5 uses ``activation="gelu_tanh"``, the approximate GELU. ``tied_dropout`` shares a mask over time. All options:
+    ``BlockConfig``.
 
     >>> from wellposed.nn import S4PTD
     >>> block = ResidualBlock(S4PTD(4, 64), norm="batch", glu="half")
@@ -62,36 +49,24 @@ class ResidualBlock(nn.Module):
     torch.Size([2, 100, 4])
     """
 
-    def __init__(
-        self,
-        layer: SequenceLayer,
-        *,
-        norm: Norm = "layer",
-        prenorm: bool = True,
-        activation: Activation = "gelu",
-        glu: GLU = "full",
-        dropout: float | int = 0.0,
-        tied_dropout: bool = True,
-        residual: bool = True,
-        seed: int | None = None,
-    ) -> None:
+    @built_from(BlockArguments)
+    def __init__(self, config: BlockArguments) -> None:
         super().__init__()
+        layer = config.layer
         if not isinstance(layer, SequenceLayer):
             raise ArgumentError(f"a block is built around a sequence layer such as S4PTD, got {type(layer).__name__}")
-        for kind, name, known in (("activation", activation, _ACTIVATIONS), ("glu", glu, _GLUS)):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
         self.layer = layer
-        self.prenorm = prenorm
-        self.activation: Activation = activation
-        self.glu: GLU = glu
-        self.residual = residual
+        self.prenorm = config.prenorm
+        self.activation = config.activation
+        self.glu = config.glu
+        self.residual = config.residual
         first, d_model = next(layer.parameters()), layer.d_model
-        self.norm = make_norm(norm, d_model, device=first.device, dtype=first.dtype)
-        self.dropout = TiedDropout(dropout) if tied_dropout else nn.Dropout(_probability(dropout))
-        if glu != "none":
-            with seeded(seed):
-                self.mix = nn.Linear(d_model, 2 * d_model if glu == "full" else d_model, dtype=first.dtype)
+        place = {"device": first.device, "dtype": first.dtype}
+        self.norm = make_norm(config.norm, d_model, momentum=config.norm_momentum, **place)
+        self.dropout = TiedDropout(config.dropout) if config.tied_dropout else nn.Dropout(float(config.dropout))
+        if config.glu != "none":
+            with seeded(config.seed):
+                self.mix = nn.Linear(d_model, 2 * d_model if config.glu == "full" else d_model, dtype=first.dtype)
             self.mix.to(first.device)
 
     def forward(
@@ -104,13 +79,13 @@ class ResidualBlock(nn.Module):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """As of the layer: outputs in the padding are zero, and a state continues an earlier call."""
         self._check_input(u, 3, "(batch, length, d_model)")
-        known = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
-        u = u if known is None else known.zero(u)
-        x = normalise(self.norm, u, known) if self.prenorm else u
-        found = self.layer(x, lengths=known, state=state, return_state=return_state)
+        lengths = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
+        u = u if lengths is None else lengths.zero(u)
+        x = normalise(self.norm, u, lengths) if self.prenorm else u
+        found = self.layer(x, lengths=lengths, state=state, return_state=return_state)
         z = self._around(u, found[0] if return_state else found)
-        z = z if self.prenorm else normalise(self.norm, z, known)
-        z = z if known is None else known.zero(z)
+        z = z if self.prenorm else normalise(self.norm, z, lengths)
+        z = z if lengths is None else lengths.zero(z)
         return (z, found[1]) if return_state else z
 
     def initial_state(self, batch: int) -> Tensor:
@@ -119,11 +94,21 @@ class ResidualBlock(nn.Module):
 
     def step(self, u: Float[Tensor, "batch channel"], state: Tensor) -> tuple[Tensor, Tensor]:
         """One step for every sequence of a batch: output and next state. Meant for eval mode."""
+        self._check_input(u, 2, "(batch, d_model)")
+        return self._step_with(self.layer.step, u, state)
+
+    def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """``step`` for long streams: what depends on the parameters of the layer is computed once, nothing checked."""
+        step = self.layer.stepper()
+        return lambda u, state: self._step_with(step, u, state)
+
+    def _step_with(
+        self, step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], u: Tensor, state: Tensor
+    ) -> tuple[Tensor, Tensor]:
         if isinstance(self.dropout, TiedDropout) and self.dropout.p > 0 and self.training:
             raise ArgumentError("step in training with dropout tied over time: a step knows no mask; use eval()")
-        self._check_input(u, 2, "(batch, d_model)")
         x = normalise_step(self.norm, u) if self.prenorm else u
-        y, state = self.layer.step(x, state)
+        y, state = step(x, state)
         z = self._around(u, y)
         return z if self.prenorm else normalise_step(self.norm, z), state
 
@@ -156,9 +141,3 @@ class ResidualBlock(nn.Module):
         """How the parts are put together."""
         text = f"prenorm={self.prenorm}, activation={self.activation!r}, glu={self.glu!r}"
         return text + ("" if self.residual else ", residual=False")
-
-
-def _probability(p: float | int) -> float:
-    if not 0 <= p < 1:
-        raise ArgumentError(f"dropout must be at least 0 and below 1, got {p}")
-    return float(p)

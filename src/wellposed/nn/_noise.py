@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from math import isfinite
+from threading import Lock
 from typing import Any, Literal, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from wellposed._checks import number
-from wellposed.data._resonance import Angles, Frequencies, angles, column
+from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
-from wellposed.nn import PairClassifier, SequenceLayer, StateSpaceLayer
-
-__all__ = ["FourierNoise", "fourier_noise"]
+from wellposed.nn._layer import SequenceLayer
+from wellposed.nn._pair_classifier import PairClassifier
+from wellposed.nn._resonance import Angles, Frequencies, angles, column
+from wellposed.nn._state_space import StateSpaceLayer
 
 Mode = Literal["layer", "input"]
 Per = Literal["channel", "call"]
 Frequency = float | int | Sequence[float | int] | Tensor | Literal["all"] | None
 Model = TypeVar("Model", bound=nn.Module)
-Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], tuple[Any, dict[str, Any]]]
+Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], tuple[Any, dict[str, Any]] | None]
 
 
 def fourier_noise(
@@ -72,8 +75,6 @@ class FourierNoise:
         for kind, name, known in (("mode", mode, ("layer", "input")), ("per", per, ("channel", "call"))):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ArgumentError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
         if mode == "layer" and dt is not None:
             raise ArgumentError(f"dt = {dt!r}, but layers have steps of their own: dt goes with mode='input'")
         self.mode: Mode = mode
@@ -81,7 +82,7 @@ class FourierNoise:
         self.frequency: Frequencies = _frequency(frequency)
         self.dt = None if dt is None else _size(dt, "dt")
         self.per: Per = per
-        self.seed = seed
+        self.seed = checked_seed(seed)
         self.reset()
 
     def reset(self) -> None:
@@ -110,16 +111,22 @@ class FourierNoise:
         """In this context the model has noise, the same in every context; afterwards it is as it was.
 
         Noise in the padding of shorter sequences is without effect, as they end where ``lengths`` says. A step does
-        not know its number, so ``step``, ``stepper`` and calls that continue a ``state`` are refused. Contexts add up.
+        not know its number, so ``step``, ``stepper`` and calls that continue a ``state`` are refused. Contexts add up,
+        and may end in any order. A copy of the model made inside has no noise.
+
+        Nothing runs compiled inside: code that was compiled before would go on without the noise.
         """
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"noise goes on an nn.Module, got {type(model).__name__}; for a tensor call noise(x)")
-        layers = [m for m in model.modules() if isinstance(m, StateSpaceLayer)]
-        hooks = self._on_layers(layers) if self.mode == "layer" else self._on_input(model, layers)
+        inner = _unwrapped(model)
+        _check_calls_reach(inner)
+        layers = [m for m in inner.modules() if isinstance(m, StateSpaceLayer)]
+        hooks = self._on_layers(layers) if self.mode == "layer" else self._on_input(inner, layers)
         with ExitStack() as undo:
+            undo.enter_context(_eager())
             for module, hook in hooks.items():
                 undo.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
-            for module in model.modules():
+            for module in inner.modules():
                 if isinstance(module, SequenceLayer):
                     undo.enter_context(_without_steps(module))
             yield model
@@ -143,18 +150,25 @@ class FourierNoise:
         (stream,) = self._streams(1)
         return {model: self._hook(model, 2 if isinstance(model, PairClassifier) else 1, find, stream)}
 
-    def _hook(self, module: nn.Module, count: int, find: Callable[[], Angles], stream: torch.Generator) -> Hook:
+    def _hook(self, owner: nn.Module, count: int, find: Callable[[], Angles], stream: torch.Generator) -> Hook:
         """Adds noise to the first ``count`` arguments of ``forward``."""
-        forward = signature(module.forward)
+        parameters = [p for p in signature(owner.forward).parameters.values() if p.kind != Parameter.VAR_POSITIONAL]
+        names = [p.name for p in parameters[:count]]
+        one_at_a_time = Lock()  # DataParallel calls its replicas from several threads
 
-        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        def noisy(x: Any) -> Tensor:
+            _check_sequence(x)
+            with one_at_a_time:
+                return self._added(x, find(), stream)
+
+        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+            # Copies carry hooks along: a replica of DataParallel is meant to, any other copy is a model of its own.
+            if module is not owner and not getattr(module, "_is_replica", False):
+                return None
             if kwargs.get("state") is not None:
                 raise ArgumentError("noise counts steps from the beginning: pass the whole sequence, without state")
-            given = forward.bind(*args, **kwargs)
-            for name in list(forward.parameters)[:count]:
-                _check_sequence(given.arguments[name])
-                given.arguments[name] = self._added(given.arguments[name], find(), stream)
-            return given.args, given.kwargs
+            args = (*(noisy(x) for x in args[:count]), *args[count:])
+            return args, kwargs | {name: noisy(kwargs[name]) for name in names if name in kwargs}
 
         return hook
 
@@ -177,22 +191,50 @@ class FourierNoise:
         return [torch.Generator("cpu").manual_seed(seed) for seed in seeds]
 
 
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The module that the wrappers of PyTorch call in the end."""
+    while True:
+        if isinstance(model, DataParallel | DistributedDataParallel):
+            model = model.module
+        elif isinstance(compiled := getattr(model, "_orig_mod", None), nn.Module):
+            model = compiled
+        else:
+            return model
+
+
+def _check_calls_reach(model: nn.Module) -> None:
+    """Refuse a model whose layers are not called when it is: its graph was recorded before."""
+    if isinstance(model, torch.jit.ScriptModule | torch.fx.GraphModule):
+        raise ArgumentError(
+            f"this {type(model).__name__} was recorded from a model, and noise would not reach its layers: put it on "
+            "the model itself"
+        )
+    for module in model.modules():
+        # An instance with a forward of its own, as torch.cuda.make_graphed_callables leaves it.
+        if "forward" in vars(module):
+            raise ArgumentError(
+                f"forward of {type(module).__name__} was replaced, by a recorded graph perhaps, which noise would not "
+                "reach: put it on the model before that"
+            )
+
+
+@contextmanager
+def _eager() -> Iterator[None]:
+    """Compiled code remembers a model without its hooks, so that none of it may run."""
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
 @contextmanager
 def _without_steps(layer: SequenceLayer) -> Iterator[None]:
-    """No hook sees a single step, so the layer's own methods are hidden behind one that refuses."""
-
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise ArgumentError("a single step does not know its number, which noise needs: pass whole sequences")
-
-    names = ("step", "stepper")
-    before = {name: vars(layer)[name] for name in names if name in vars(layer)}
-    vars(layer).update(dict.fromkeys(names, refuse))
+    """No hook sees a single step, so the layer refuses them as long as somebody asks it to."""
+    layer._disturbances += 1
     try:
         yield
     finally:
-        for name in names:
-            del vars(layer)[name]
-        vars(layer).update(before)
+        layer._disturbances -= 1
+        if not layer._disturbances:
+            del layer._disturbances
 
 
 def _frequency(value: Frequency) -> Frequencies:

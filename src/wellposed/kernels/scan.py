@@ -28,15 +28,14 @@ def scan(s: Steps, A: Float[Tensor, "channel state *state"], x0: State) -> Steps
     """
     if torch.compiler.is_exporting():
         return doubling(s, A, x0)
-    return _Scan.apply(s, A, x0)
+    return _apply(s, A, x0)
 
 
 def times(A: Tensor, x: Tensor) -> Tensor:
     """``A x`` for states ``(channel, ..., state)``, in real arithmetic."""
     if A.ndim == 3:
         return torch.einsum("h...s,hrs->h...r", x, A)
-    wide = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1, 2)
-    a, b = wide.unbind(-1)
+    a, b = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1, 2).unbind(-1)
     re, im = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([a * re - b * im, a * im + b * re], -1).flatten(-2)
 
@@ -112,9 +111,9 @@ def _advance(out: Tensor, A: Tensor, x: Tensor, s: Tensor) -> None:
     if A.ndim == 3:
         torch.add(times(A, x), s, out=out)
         return
-    wide = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1)
-    wide, x, s, out = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (wide, x, s, out))
-    torch.addcmul(s, wide, x, out=out)
+    A = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1)
+    A, x, s, out = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (A, x, s, out))
+    torch.addcmul(s, A, x, out=out)
 
 
 class _Scan(torch.autograd.Function):
@@ -126,13 +125,14 @@ class _Scan(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         _, A, x0 = inputs
         ctx.save_for_backward(A, x0, output)
+        ctx.save_for_forward(A, x0, output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The adjoint recurrence runs the other way: ``r_j = g_j + A^T r_{j+1}``."""
         A, x0, x = ctx.saved_tensors
         back = adjoint(A)
-        r = _Scan.apply(grad.flip(2), back, torch.zeros_like(x0)).flip(2)
+        r = _apply(grad.flip(2), back, torch.zeros_like(x0)).flip(2)
         before = torch.cat([x0[:, :, None], x[:, :, :-1]], 2)
         return r, _gradient_of_A(A, r, before).to(A.dtype), times(back.to(r.dtype), r[:, :, 0])
 
@@ -144,8 +144,25 @@ class _Scan(torch.autograd.Function):
             t.movedim(d, 0) if d is not None else t.expand(size, *t.shape)
             for t, d in zip((s, A, x0), in_dims, strict=True)
         ]
-        out = _Scan.apply(*(t.flatten(0, 1) for t in front))
+        out = _apply(*(t.flatten(0, 1) for t in front))
         return out.unflatten(0, (size, -1)), 0
+
+
+class _ScanWithTangents(_Scan):
+    """Forward-mode derivatives besides, which the compiler does not take."""
+
+    @staticmethod
+    def jvp(ctx: Any, s_t: Tensor | None, A_t: Tensor | None, x0_t: Tensor | None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The same recurrence of the tangents, ``x_t' = A x_{t-1}' + (s_t' + A' x_{t-1})``."""
+        A, x0, x = ctx.saved_tensors
+        added = torch.zeros_like(x) if s_t is None else s_t
+        if A_t is not None:
+            added = added + times(A_t.to(x.dtype), torch.cat([x0[:, :, None], x[:, :, :-1]], 2))
+        return _apply(added, A, torch.zeros_like(x0) if x0_t is None else x0_t)
+
+
+def _apply(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    return (_Scan if torch.compiler.is_compiling() else _ScanWithTangents).apply(s, A, x0)
 
 
 def _gradient_of_A(A: Tensor, r: Tensor, x: Tensor) -> Tensor:

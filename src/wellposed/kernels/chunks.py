@@ -1,0 +1,234 @@
+"""The backend ``"scan"``: sequences in chunks, matrix products inside them, a scan between them.
+
+Per channel three small tables carry all parameters: the Toeplitz matrix of the first T kernel values, the columns that
+fold a chunk into the state, and the rows that read a carried state out. docs/devdocs/layers.md
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wellposed.kernels.diagonal import Spectrum
+from wellposed.kernels.padding import align_right
+from wellposed.kernels.recurrence import Recurrence
+from wellposed.kernels.scan import scan, times
+from wellposed.kernels.shared import SharedParameters, SharedRecurrence
+from wellposed.kernels.work import Output, Sequences, Work, in_both_directions
+
+_LARGEST_CHUNK = 64
+_SEGMENT = 2**21  # numbers: 8 MB in float32, which allocators keep at hand and caches nearly hold
+
+Signal = Float[Tensor, "channel batch length"]
+State = Float[Tensor, "channel batch state"]
+
+
+def supports(work: Work) -> bool:
+    """Everything, everywhere: the backend that others fall back to."""
+    return True
+
+
+def run(work: Work) -> Output:
+    """Outputs, and the last state where it is wanted."""
+    return _run_shared(work, work.system) if isinstance(work.system, SharedParameters) else _run_channels(work)
+
+
+def _run_channels(work: Work) -> Output:
+    """One system a channel. On a CPU long batches go through in segments that fit a cache, laid out by channels."""
+    assert not isinstance(work.system, SharedParameters)
+    recurrence = work.system.discretize()
+    chunk = chunk_length(work.u)
+    tables = Tables.of(recurrence, chunk, work.D, work.u.dtype)
+
+    def forward(u: Sequences, direction: int) -> Output:
+        batch, _, channels = u.shape
+        x = None if work.state is None or direction else work.state.transpose(0, 1)
+        x = u.new_zeros(channels, batch, recurrence.states) if x is None else x
+        outputs = []
+        for part in u.split(max(chunk, segment(u, channels) // chunk * chunk), 1):
+            y, x = _run_chunks(recurrence, tables[direction], permuted(part, (2, 0, 1)), x)
+            outputs.append(permuted(y, (1, 2, 0)))
+        return joined(outputs), x.transpose(0, 1)
+
+    y, state = in_both_directions(work, recurrence.directions, forward)
+    if work.want_state and work.lengths is not None:
+        state = final_state(recurrence, work.u, work.state, work.lengths)
+    return y, state if work.want_state else None
+
+
+def chunk_length(u: Sequences) -> int:
+    """Steps a chunk: tables cost as many columns, products as many rows as there are chunks; 64 is enough.
+
+    By comparisons alone, so that a compiler which keeps sizes open still sees a number; and one that compiles, whose
+    code is to serve any batch, by the length alone.
+    """
+    batch, length, _ = u.shape
+    chunk = 16
+    while chunk < _LARGEST_CHUNK and (torch.compiler.is_compiling() or batch * length > 8 * chunk * chunk):
+        chunk *= 2
+    return chunk if length > chunk else int(length)
+
+
+def segment(u: Sequences, numbers: int) -> int:
+    """How many steps at a time go through a layer that holds so many numbers for each step of each sequence."""
+    whole = u.is_cuda or torch.compiler.is_compiling()  # a GPU has no such cache, and compiled code no loop over it
+    return u.shape[1] if whole else max(1, _SEGMENT // (len(u) * numbers))
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """Pieces of ``(batch, length, ...)``, one after another."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+class Tables(NamedTuple):
+    """What all chunks of one direction share."""
+
+    columns: Float[Tensor, "channel state T"]
+    rows: Float[Tensor, "channel T_1 state"]
+    inside: Float[Tensor, "channel T T"]
+    carry: Tensor
+
+    @staticmethod
+    def of(recurrence: Recurrence, chunk: int, D: Float[Tensor, " channel"] | None, dtype: torch.dtype) -> list[Tables]:
+        """For each direction; the skip belongs to the first."""
+        columns, rows = recurrence.tables(chunk)
+        columns, carry = columns.to(dtype), recurrence.every(chunk).transition
+        made = []
+        for own, skip in zip((t.to(dtype) for t in rows), (D, None), strict=False):
+            kernel = with_skip((own[:, :1] @ columns)[:, 0], skip)
+            made.append(Tables(columns, own, _toeplitz(kernel), carry))
+        return made
+
+
+def with_skip(kernel: Float[Tensor, "channel T"], D: Float[Tensor, " channel"] | None) -> Float[Tensor, "channel T"]:
+    """``D u_t`` is one more term at lag 0."""
+    return kernel if D is None else torch.cat([kernel[:, :1] + D[:, None].to(kernel.dtype), kernel[:, 1:]], 1)
+
+
+def _run_chunks(recurrence: Recurrence, tables: Tables, u: Signal, x: State) -> tuple[Signal, State]:
+    """Whole chunks first, then what is left."""
+    columns, rows, inside, carry = tables
+    (channels, batch, length), chunk = u.shape, columns.shape[-1]
+    whole = length // chunk
+    parts = []
+    if whole:
+        U = u[..., : whole * chunk].reshape(channels, batch * whole, chunk)
+        added = (U @ columns.flip(-1).mT).unflatten(1, (batch, whole))
+        X = scan(added, carry, x)
+        before = torch.cat([x[:, :, None], X[:, :, :-1]], 2).flatten(1, 2)
+        parts.append(torch.baddbmm(U @ inside, before, rows[:, 1:].mT).reshape(channels, batch, whole * chunk))
+        x = X[:, :, -1]
+    if rest := length - whole * chunk:
+        U = u[..., whole * chunk :]
+        parts.append(torch.baddbmm(U @ inside[:, :rest, :rest], x, rows[:, 1 : rest + 1].mT))
+        x = times(recurrence.every(rest).transition.to(u.dtype), x) + U @ columns[..., :rest].flip(-1).mT
+    return parts[0] if len(parts) == 1 else torch.cat(parts, -1), x
+
+
+def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """``x.permute(order)``, written out: products of strided matrices would copy them each time, in backward too."""
+    if torch.compiler.is_exporting():
+        return x.permute(order)
+    return (_Permuted if torch.compiler.is_compiling() else _PermutedWithTangents).apply(x, order)
+
+
+class _Permuted(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, order: tuple[int, ...]) -> Tensor:
+        if order == (1, 2, 0):  # as a matrix, whose transpose is written faster
+            return x.flatten(1).t().contiguous().unflatten(0, x.shape[1:])
+        return x.permute(order).contiguous()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.order = inputs[1]
+        ctx.back = tuple(inputs[1].index(k) for k in range(len(inputs[1])))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return permuted(grad, ctx.back), None
+
+
+class _PermutedWithTangents(_Permuted):
+    """Forward-mode derivatives besides, which the compiler does not take."""
+
+    @staticmethod
+    def jvp(ctx: Any, x: Tensor, order: None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return permuted(x, ctx.order)
+
+
+def _toeplitz(kernel: Float[Tensor, "channel T"]) -> Float[Tensor, "channel T T"]:
+    """``M[s, t] = kernel[t - s]``, zero below the diagonal.
+
+    Rows of ``[kernel, 0]`` laid end to end and cut one short slip by one place each.
+    """
+    T = kernel.shape[-1]
+    rows = F.pad(kernel, (0, T))[:, None].expand(-1, T, -1).reshape(-1, 2 * T * T)
+    return rows[:, : T * (2 * T - 1)].reshape(-1, T, 2 * T - 1)[..., :T]
+
+
+def final_state(
+    recurrence: Recurrence,
+    u: Sequences,
+    state: Float[Tensor, "batch channel state"] | None,
+    lengths: Int[Tensor, " batch"] | None,
+) -> Float[Tensor, "batch channel state"]:
+    """The state after each sequence's own last step, without its outputs.
+
+    Every chunk is folded and weighed by the steps that follow it. Zeros in front of a shorter sequence change nothing.
+    """
+    batch, length, channels = u.shape
+    chunk = chunk_length(u)
+    count = -(-length // chunk)
+    aligned = align_right(u, lengths).permute(2, 0, 1)
+    chunks = F.pad(aligned, (count * chunk - length, 0)).reshape(channels, batch * count, chunk)
+    columns = recurrence.columns(chunk).to(u.dtype)
+    folded = (chunks @ columns.flip(-1).mT).unflatten(1, (batch, count))
+    carry = recurrence.every(chunk).transition
+    x = scan(folded, carry, u.new_zeros(channels, batch, recurrence.states))[:, :, -1]
+    if state is not None and lengths is None:
+        x = x + times(recurrence.every(length).transition.to(u.dtype), state.transpose(0, 1))
+    elif state is not None and lengths is not None:
+        x = x + recurrence.advance(state.transpose(0, 1), lengths, length)
+    return x.transpose(0, 1)
+
+
+def _run_shared(work: Work, system: SharedParameters) -> Output:
+    """One system for all channels: every state of it, by a scan."""
+    return run_shared(work, system.discretize(work.u.dtype), scan_states)
+
+
+def scan_states(modes: Spectrum, v: Sequences, x0: Float[Tensor, "batch state"]) -> Sequences:
+    """Every state ``(batch, length, state)`` of ``x_t = lambda x_{t-1} + v_t``."""
+    return scan(v[None], modes.transition, x0[None])[0]
+
+
+def run_shared(work: Work, recurrence: SharedRecurrence, states_of: Any) -> Output:
+    """Inputs, states by ``states_of``, outputs, a segment at a time, and the skip."""
+    last: list[Tensor] = []
+
+    def forward(u: Sequences, direction: int) -> Output:
+        size = recurrence.B.shape[1]
+        x = u.new_zeros(len(u), size) if work.state is None or direction else work.state
+        outputs, states = [], []
+        for part in u.split(segment(u, max(u.shape[-1], size)), 1):
+            states.append(states_of(recurrence.modes, part @ recurrence.B, x))
+            outputs.append(states[-1] @ recurrence.C[direction].mT)
+            x = states[-1][:, -1]
+        if direction == 0 and work.want_state:
+            last.append(x if work.lengths is None else _at(joined(states), work.lengths - 1))
+        return joined(outputs), None
+
+    y, _ = in_both_directions(work, recurrence.directions, forward)
+    y = y if work.D is None else y + work.D * work.u
+    return y, last[0] if last else None
+
+
+def _at(states: Sequences, step: Int[Tensor, " batch"]) -> Float[Tensor, "batch state"]:
+    return states[torch.arange(len(states), device=states.device), step]

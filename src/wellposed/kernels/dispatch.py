@@ -1,0 +1,51 @@
+"""Which backend does the work. A new one is a file with ``supports`` and ``run``, and one line in ``BACKENDS``.
+
+``tests/kernel_suite.py`` proves it: values and all gradients against a loop in float64, odd lengths, states, padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+
+from wellposed.errors import ArgumentError
+from wellposed.kernels import chunks, fft
+from wellposed.kernels.work import Output, Work
+
+Mode = Literal["auto", "scan", "conv"]
+
+
+class Backend(NamedTuple):
+    """A way to compute, whether it can do a piece of work, and on which kinds of device it is the fastest."""
+
+    run: Callable[[Work], Output]
+    supports: Callable[[Work], bool]
+    fastest_on: tuple[str, ...] = ()
+
+
+BACKENDS: dict[str, Backend] = {
+    # Many short operations wait for each other on a GPU, where one large FFT does not: results/bench-layers-h200.json.
+    "scan": Backend(chunks.run, chunks.supports, fastest_on=("cpu",)),
+    "conv": Backend(fft.run, fft.supports, fastest_on=("cuda",)),
+}
+MODES = ("auto", *BACKENDS)
+
+
+def run(work: Work, mode: str = "auto") -> Output:
+    """The sequences that come out of the systems, and the last state if ``want_state``; ``mode`` names a backend."""
+    return BACKENDS[choose(work, mode)].run(work)
+
+
+def choose(work: Work, mode: str = "auto") -> str:
+    """The backend asked for; left to choose, the fastest on this device that can do it.
+
+    What is exported need not run as it was trained: there the choice is always free.
+    """
+    able = [name for name, backend in BACKENDS.items() if backend.supports(work)]
+    if mode == "auto" or torch.compiler.is_exporting():
+        return next((name for name in able if work.u.device.type in BACKENDS[name].fastest_on), able[0])
+    if mode not in able:
+        raise ArgumentError(f"mode={mode!r} cannot do this; what can: {', '.join(able)}, or leave it to mode='auto'")
+    return mode

@@ -1,0 +1,151 @@
+"""The backend ``"conv"``: causal convolution by FFT, real numbers in and out, so that compilers meet no complex one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wellposed.kernels.chunks import final_state, run_shared, with_skip
+from wellposed.kernels.diagonal import Spectrum
+from wellposed.kernels.recurrence import Recurrence
+from wellposed.kernels.scan import scan
+from wellposed.kernels.shared import SharedParameters
+from wellposed.kernels.work import Output, Sequences, Work, in_both_directions
+
+
+def supports(work: Work) -> bool:
+    """Not while a model is exported: exporters know no FFT of real numbers alone."""
+    return not torch.compiler.is_exporting()
+
+
+def run(work: Work) -> Output:
+    """Outputs, and the last state where it is wanted."""
+    if isinstance(work.system, SharedParameters):
+        return run_shared(work, work.system.discretize(work.u.dtype), _convolved_states)
+    recurrence = work.system.discretize()
+
+    def forward(u: Sequences, direction: int) -> Output:
+        kernel = _kernel(recurrence, direction, u.shape[1], u.dtype)
+        y = convolve(u.permute(2, 0, 1), with_skip(kernel, None if direction else work.D)).permute(1, 2, 0)
+        return y if work.state is None or direction else y + _read_out(recurrence, work.state, u.shape[1]), None
+
+    y, _ = in_both_directions(work, recurrence.directions, forward)
+    return y, final_state(recurrence, work.u, work.state, work.lengths) if work.want_state else None
+
+
+def _split(length: int) -> tuple[int, int]:
+    """``T, J`` with ``T J >= length``, both near its root; ``T`` a power of 2, found by comparisons alone."""
+    T = 1
+    while length > T * T:
+        T *= 2
+    return T, -(-length // T)
+
+
+def _kernel(recurrence: Recurrence, direction: int, length: int, dtype: torch.dtype) -> Float[Tensor, "channel length"]:
+    """As long as the sequence, but never as large as all modes at all times.
+
+    With ``t = j T + r`` a value is ``(C A^(jT)) (A^r B)``: two short tables and their product.
+    """
+    T, J = _split(length)
+    rows, columns = recurrence.every(T).rows(J, direction), recurrence.columns(T)
+    return (rows.to(dtype) @ columns.to(dtype)).flatten(1)[:, :length]
+
+
+def _read_out(recurrence: Recurrence, state: Float[Tensor, "batch channel state"], length: int) -> Sequences:
+    """``C A^(jT + r + 1) x0``: the state at the start of every chunk, read out along it."""
+    T, J = _split(length)
+    x0 = state.transpose(0, 1)
+    channels, batch, states = x0.shape
+    A = recurrence.every(T).transition
+    starts = torch.cat([x0[:, :, None], scan(x0.new_zeros(channels, batch, J, states), A, x0)], 2)[:, :, :J]
+    rows = recurrence.rows(T + 1)[:, 1:].to(x0.dtype)
+    return torch.einsum("hbjs,hts->bjth", starts, rows).flatten(1, 2)[:, :length]
+
+
+def _convolved_states(modes: Spectrum, v: Sequences, x0: Float[Tensor, "batch state"]) -> Sequences:
+    """Every state by FFT: a complex convolution for each mode, made of real ones."""
+    batch, length, _ = v.shape
+    powers = modes.powers(length + 1)[0].to(v.dtype)  # (mode, 2, length + 1)
+    inputs = v.unflatten(-1, (-1, 2)).permute(2, 3, 0, 1).flatten(1, 2)  # (mode, 2 batch, length)
+    re, im = (convolve(inputs, powers[:, k, :length]).unflatten(1, (2, batch)) for k in (0, 1))
+    x = torch.stack([re[:, 0] - im[:, 1], re[:, 1] + im[:, 0]], 1)  # (mode, 2, batch, length)
+    x = x.permute(2, 3, 0, 1).flatten(2)
+    first = powers[:, :, 1:].permute(2, 0, 1).flatten(1)  # lambda^(t+1), (length, state)
+    (a, b), (p, q) = (t.unflatten(-1, (-1, 2)).unbind(-1) for t in (first, x0[:, None]))
+    return x + torch.stack([a * p - b * q, a * q + b * p], -1).flatten(-2)
+
+
+def convolve(
+    u: Float[Tensor, "channel batch length"], k: Float[Tensor, "channel length"]
+) -> Float[Tensor, "channel batch length"]:
+    """``y_t = sum over s <= t of k_{t-s} u_s`` for every channel."""
+    return _apply(u, k[:, None].expand_as(u), False)
+
+
+@torch.library.custom_op(
+    "wellposed::fft_product", mutates_args=(), schema="(Tensor u, Tensor k, bool conjugate) -> Tensor"
+)
+def _fft_product(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
+    """Convolution of the last dimensions, or correlation with ``k``, at the first ``length`` lags."""
+    length = u.shape[-1]
+    size = 2 * length
+    spectrum = torch.fft.rfft(k, n=size)
+    spectrum = spectrum.conj() if conjugate else spectrum
+    product = torch.fft.irfft(torch.fft.rfft(u, n=size) * spectrum, n=size)
+    return product[..., :length].contiguous()
+
+
+@_fft_product.register_fake
+def _(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
+    return torch.empty(torch.broadcast_shapes(u.shape, k.shape), dtype=u.dtype, device=u.device)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
+        same = k.stride(1) == 0 and k.shape[1] > 0
+        return _fft_product(u, k[:, :1] if same else k, conjugate)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        u, k, ctx.conjugate = inputs
+        ctx.save_for_backward(u, k)
+        ctx.save_for_forward(u, k)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The adjoint of a convolution is a correlation, and the other way round."""
+        u, k = ctx.saved_tensors
+        for_u = _apply(grad, k, not ctx.conjugate)
+        for_k = _apply(u, grad, True) if ctx.conjugate else _apply(grad, u, True)
+        return for_u, for_k, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, u: Tensor, k: Tensor, conjugate: bool) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Channels are independent: a mapped dimension joins them."""
+        size = info.batch_size
+        front = [
+            t.movedim(d, 0) if d is not None else t.expand(size, *t.shape)
+            for t, d in zip((u, k), in_dims[:2], strict=True)
+        ]
+        u, k = (t.flatten(0, 1) for t in front)
+        out = _apply(u, k, conjugate)
+        return out.unflatten(0, (size, -1)), 0
+
+
+class _ProductWithTangents(_Product):
+    """Forward-mode derivatives besides, which the compiler does not take."""
+
+    @staticmethod
+    def jvp(ctx: Any, u_t: Tensor | None, k_t: Tensor | None, _: None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The product rule."""
+        u, k = ctx.saved_tensors
+        terms = [_apply(a, b, ctx.conjugate) for a, b in ((u_t, k), (u, k_t)) if a is not None and b is not None]
+        return sum(terms[1:], terms[0])
+
+
+def _apply(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
+    return (_Product if torch.compiler.is_compiling() else _ProductWithTangents).apply(u, k, conjugate)

@@ -1,0 +1,48 @@
+"""The options of a block, written down once: for ``ResidualBlock``, for models, and for what is saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from wellposed.errors import ArgumentError
+from wellposed.nn._initial import check_name
+from wellposed.nn._norms import NORMS, Norm
+from wellposed.nn._tied_dropout import checked_probability
+
+Activation = Literal["gelu", "gelu_tanh", "none"]
+GLU = Literal["full", "half", "half2", "none"]
+ACTIVATIONS = ("gelu", "gelu_tanh", "none")
+GLUS = ("full", "half", "half2", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockConfig:
+    """What stands around a layer."""
+
+    norm: Norm = "layer"
+    """``"layer"`` (each step by itself), ``"batch"`` (a channel over all true steps of a batch) or ``"none"``."""
+    norm_momentum: float | int = 0.1
+    """Of batch norm: weight of the new batch in the running statistics. S5's published 0.95 is 0.05 here."""
+    prenorm: bool = True
+    """Whether the norm comes first, with one more after the last block of a model, or last."""
+    activation: Activation = "gelu"
+    """``"gelu"``, ``"gelu_tanh"`` (its approximation, which S5 has) or ``"none"``."""
+    glu: GLU = "full"
+    """The gate: ``"full"``, ``"half"``, ``"half2"`` or ``"none"``; see ``ResidualBlock``."""
+    dropout: float | int = 0.0
+    """After the activation and after the gate."""
+    tied_dropout: bool = True
+    """Whether a mask is shared over time."""
+    residual: bool = True
+    """Whether the input is added to the output."""
+
+    def __post_init__(self) -> None:
+        check_name("norm", self.norm, NORMS)
+        check_name("activation", self.activation, ACTIVATIONS)
+        check_name("glu", self.glu, GLUS)
+        checked_probability(self.dropout)
+        if not 0 < self.norm_momentum <= 1:
+            raise ArgumentError(
+                f"norm_momentum is the weight of the new batch, above 0 and at most 1, got {self.norm_momentum}"
+            )

@@ -1,0 +1,150 @@
+"""What the models share: how they are built, saved and compiled, and how they stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wellposed.errors import ShapeError
+from wellposed.nn._backbone import Backbone, States
+from wellposed.nn._config import built_from
+from wellposed.nn._lengths import Lengths
+from wellposed.nn._model_config import ModelConfig
+from wellposed.nn._pooling import Pooling, begin, carry_on, pool
+from wellposed.nn._pretrained import Pretrained
+from wellposed.nn._seeded import seeded
+
+Model = TypeVar("Model", bound="SequenceModel")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelArguments(ModelConfig):
+    """A config, and where to put the model."""
+
+    device: Any = None
+
+
+class SequenceModel(Pretrained, nn.Module):
+    """What the models share; their arguments are the fields of ``ModelConfig``, and ``device``.
+
+    ``model.config`` holds them. ``from_config`` builds the same model again, with other random numbers unless it has a
+    seed.
+    """
+
+    config: ModelConfig
+
+    @built_from(ModelArguments)
+    def __init__(self, config: ModelArguments) -> None:
+        super().__init__()
+        own = {field.name: getattr(config, field.name) for field in fields(ModelConfig)}
+        self.config = ModelConfig(**own)
+        self.pooling: Pooling = config.pooling
+        self._check_config(self.config)
+        place = torch.get_default_device() if config.device is None else config.device
+        with seeded(config.seed):
+            self.backbone = Backbone(self.config)
+            self.head = self._make_head(config.d_model, config.d_output, config.dtype)
+        self.to(place, config.dtype)
+        self.register_forward_pre_hook(_open_batch, with_kwargs=True)
+
+    @classmethod
+    def from_config(cls: type[Model], config: ModelConfig, *, device: Any = None) -> Model:
+        """The model a config describes."""
+        return cls(**{field.name: getattr(config, field.name) for field in fields(ModelConfig)}, device=device)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The config by name, as it is saved."""
+        return {field.name: getattr(self.config, field.name) for field in fields(ModelConfig)}
+
+    def _check_config(self, config: ModelConfig) -> None:
+        """Refuse what this model cannot do; before anything is built."""
+
+    def _make_head(self, d_model: int, d_output: int, dtype: torch.dtype | None) -> nn.Module:
+        return nn.Linear(d_model, d_output, dtype=dtype)
+
+
+class StreamingModel(SequenceModel):
+    """A model of single sequences: whole ones, or step by step with the same result.
+
+    With ``pooling`` the output at a step is that of the sequence so far: the mean and the maximum run along.
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        lengths: Tensor | Lengths | None = None,
+        state: States | None = None,
+        return_state: bool = False,
+    ) -> Tensor | tuple[Tensor, States]:
+        """Tokens ``(batch, length)`` or numbers ``(batch, length, d_input)``; ``state`` continues an earlier call."""
+        lengths = self.backbone.true_lengths(x, lengths)
+        if state is None and not return_state:
+            return self._finished(pool(self.backbone(x, lengths=lengths), lengths, self.pooling), lengths)
+        layers, running = self._split(state, x.shape[0])
+        h, layers = self.backbone.with_state(x, lengths=lengths, state=layers)
+        pooled, running = carry_on(h, lengths, self.pooling, running)
+        y = self._finished(pooled, lengths)
+        return (y, layers + running) if return_state else y
+
+    def _finished(self, pooled: Tensor, lengths: Lengths | None) -> Tensor:
+        """The head; steps in the padding come out as zero."""
+        y = self.head(pooled)
+        return lengths.zero(y) if lengths is not None and self.pooling == "none" else y
+
+    def initial_state(self, batch: int) -> States:
+        """The states of the layers before the first step, and of the pooling."""
+        return self.backbone.initial_state(batch) + self._pooling_state(batch)
+
+    def step(self, x: Tensor, state: States) -> tuple[Float[Tensor, "batch d_output"], States]:
+        """The next ``(batch,)`` tokens or ``(batch, d_input)`` numbers: output here, and the states after it."""
+        return self._step_with(self.backbone.step, x, state)
+
+    def stepper(self) -> Callable[[Tensor, States], tuple[Tensor, States]]:
+        """``step`` for long streams: what depends on the parameters of the layers is computed once, little checked."""
+        step = self.backbone.stepper()
+        return lambda x, state: self._step_with(step, x, state)
+
+    def _step_with(
+        self, step: Callable[[Tensor, States], tuple[Tensor, States]], x: Tensor, state: States
+    ) -> tuple[Tensor, States]:
+        layers, running = self._split(state, x.shape[0])
+        h, layers = step(x, layers)
+        pooled, running = carry_on(h[:, None], None, self.pooling, running)
+        return self.head(pooled[:, 0] if self.pooling == "none" else pooled), layers + running
+
+    def _pooling_state(self, batch: int) -> States:
+        return begin(self.pooling, batch, self.config.d_model, next(self.head.parameters()))
+
+    def _split(self, state: Any, batch: int) -> tuple[Any, States]:
+        """States of the layers, and of the pooling; anything else is the backbone's to refuse."""
+        extra = len(self._pooling_state(1))
+        if state is None or not extra or isinstance(state, Tensor):
+            return state, self._pooling_state(batch) if state is None else ()
+        expected = self.config.n_layers + extra
+        if len(state) != expected:
+            raise ShapeError(
+                f"state holds {len(state)} tensors; this model has {self.config.n_layers} layers, one for each, and "
+                f"{extra} of its pooling={self.pooling!r}"
+            )
+        return state[:-extra], state[-extra:]
+
+
+def _open_batch(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Tell a compiler that batches come in all sizes, so that it does not compile anew for the second one.
+
+    The hooks of the module that was compiled run before the compiler looks at anything.
+    """
+    dynamo = sys.modules.get("torch._dynamo")  # where nothing is compiled it is not even imported
+    if dynamo is None or torch.compiler.is_compiling():
+        return
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor) and value.ndim:
+            dynamo.maybe_mark_dynamic(value, 0)

@@ -1,0 +1,265 @@
+"""What every kernel backend must do, against a loop over time in complex float64.
+
+A new backend is proved by a class that inherits ``KernelSuite`` and names it:
+
+    class TestMine(KernelSuite):
+        backend = "mine"
+
+Work that the backend does not support is left out, and a test says which; everything else must agree with the loop,
+values and every gradient, at odd lengths, from states, into states, in both directions and behind padding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from wellposed.kernels import BACKENDS, DenseRecurrence, DiagonalParameters, SharedParameters, Work, run
+
+LENGTHS = (1, 2, 3, 15, 16, 17, 63, 64, 65, 129, 200)
+KINDS = ("diagonal", "diagonal-bilinear", "diagonal-shared-systems", "dense", "shared", "shared-bilinear")
+TOLERANCE = 1e-11
+"""float64, relative to the largest entry: a few hundred roundings."""
+
+
+def random(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def system(kind: str, *, channels: int = 3, modes: int = 2, directions: int = 1) -> Any:
+    """Systems with slow, fast and real modes."""
+    C = random(directions, channels, modes, 2, seed=4)
+    weight = torch.tensor([2.0, 1.0, 2.0, 2.0], dtype=torch.float64)[:modes]
+    disc: Any = "bilinear" if kind.endswith("bilinear") else "zoh"
+    if kind == "dense":
+        A = 0.9 * torch.linalg.qr(random(channels, 2 * modes, 2 * modes, seed=1)).Q
+        return DenseRecurrence(A, random(channels, 2 * modes, seed=2), C.flatten(2))
+    if kind.startswith("shared"):
+        real, imag, log_dt = random(modes, seed=1), 20 * random(modes, seed=2), random(modes, seed=5) - 3
+        return SharedParameters(real, imag, random(modes, channels, 2, seed=3), C, log_dt, weight, disc)
+    systems = 1 if kind == "diagonal-shared-systems" else channels
+    real, imag = random(systems, modes, seed=1), 20 * random(systems, modes, seed=2)
+    log_dt = random(channels, seed=5) - 3
+    return DiagonalParameters(real, imag, random(systems, modes, 2, seed=3), C, log_dt, weight, disc)
+
+
+def work(kind: str, length: int, *, batch: int = 2, directions: int = 1, **options: Any) -> Work:
+    made = system(kind, directions=directions)
+    u = random(batch, length, 3, seed=6)
+    if (lengths := options.get("lengths")) is not None:
+        u = torch.where(torch.arange(length)[:, None] < lengths[:, None, None], u, 0.0)
+    if options.pop("with_state", False):
+        shape = (batch, made.states) if kind.startswith("shared") else (batch, 3, _states(made))
+        options["state"] = random(*shape, seed=8)
+    return Work(made, u, random(3, seed=7), **options)
+
+
+def _states(made: Any) -> int:
+    return made.states if isinstance(made, DenseRecurrence) else 2 * made.A_imag.shape[-1]
+
+
+# --- the loop
+
+
+def _complex(pairs: Tensor) -> Tensor:
+    return torch.complex(pairs[..., 0], pairs[..., 1])
+
+
+def _discrete(lam: Tensor, dt: Tensor, disc: str) -> tuple[Tensor, Tensor]:
+    """Eigenvalue and gain, straight from the formulas."""
+    z = lam * dt
+    return (z.exp(), (z.exp() - 1) / lam) if disc == "zoh" else ((1 + z / 2) / (1 - z / 2), dt / (1 - z / 2))
+
+
+def _matrices(s: Any, channels: int) -> tuple[Tensor, Tensor, Tensor]:
+    """``A, B`` and ``C`` (for real parts of ``C x``) with a state axis that all structures share."""
+    if isinstance(s, DenseRecurrence):
+        return s.A, s.B[..., None], s.C
+    lam, B, C = torch.complex(-s.A_log_real.exp(), s.A_imag), _complex(s.B), _complex(s.C) * s.weight
+    if isinstance(s, SharedParameters):
+        bar, gain = _discrete(lam, s.log_dt.exp(), s.disc)
+        return torch.diag(bar), gain[:, None] * B, C
+    index = torch.arange(channels) % len(lam)
+    bar, gain = _discrete(lam[index], s.log_dt.exp()[:, None], s.disc)
+    return torch.diag_embed(bar), (gain * B[index])[..., None], C
+
+
+def loop(w: Work) -> tuple[Tensor, Tensor]:
+    """Outputs and last states, sequence by sequence and step by step."""
+    A, B, C = _matrices(w.system, w.u.shape[-1])
+    rows, states = [], []
+    for k in range(len(w.u)):
+        length = w.u.shape[1] if w.lengths is None else int(w.lengths[k])
+        u = w.u[k, :length]
+        x0 = None if w.state is None else w.state[k]
+        y, x = _one(w.system, A, B, C[0], u, x0)
+        if len(C) == 2:
+            y = y + _one(w.system, A, B, C[1], u.flip(0), None)[0].flip(0)
+        y = y if w.D is None else y + w.D * u
+        rows.append(torch.nn.functional.pad(y, (0, 0, 0, w.u.shape[1] - length)))
+        states.append(x)
+    return torch.stack(rows), torch.stack(states)
+
+
+def _one(s: Any, A: Tensor, B: Tensor, C: Tensor, u: Tensor, x0: Tensor | None) -> tuple[Tensor, Tensor]:
+    shared, dense = isinstance(s, SharedParameters), isinstance(s, DenseRecurrence)
+    x = torch.zeros(B.shape[:1] if shared else B.shape[:2], dtype=A.dtype)
+    if x0 is not None:
+        x = x0 if dense else _complex(x0.unflatten(-1, (-1, 2)))
+    ys = []
+    for now in u:
+        added = B @ now.to(B.dtype) if shared else B[..., 0] * now[:, None]
+        x = (A @ x[..., None])[..., 0] + added
+        ys.append((C @ x).real if shared else (C * x).sum(-1).real)
+    return torch.stack(ys), x if dense else torch.view_as_real(x.resolve_conj()).flatten(-2)
+
+
+# --- comparisons
+
+
+def leaves(w: Work) -> tuple[Work, dict[str, Tensor]]:
+    """The same work with every tensor of floats a leaf of its own, and these by name."""
+    named: dict[str, Tensor] = {}
+
+    def fresh(thing: Any, prefix: str) -> Any:
+        changes = {}
+        for field in dataclasses.fields(thing):
+            value = getattr(thing, field.name)
+            if isinstance(value, Tensor) and value.is_floating_point() and field.name != "weight":
+                named[prefix + field.name] = changes[field.name] = value.detach().clone().requires_grad_()
+            elif dataclasses.is_dataclass(value):
+                changes[field.name] = fresh(value, f"{field.name}.")
+        return dataclasses.replace(thing, **changes)
+
+    return fresh(w, ""), named
+
+
+def off(found: Tensor, right: Tensor) -> float:
+    return ((found - right).abs().max() / right.abs().max().clamp(min=1e-300)).item()
+
+
+class KernelSuite:
+    """Inherit and set ``backend``."""
+
+    backend: str
+
+    def supported(self, w: Work) -> bool:
+        return BACKENDS[self.backend].supports(w)
+
+    def compare(self, w: Work) -> None:
+        """Outputs, last state and every gradient of a weighted sum of both."""
+        if not self.supported(w):
+            pytest.skip(f"{self.backend} does not support this work: another backend does it")
+        found, right = [], []
+        for results, compute in ((found, lambda v: run(v, self.backend)), (right, loop)):
+            own, named = leaves(w)
+            y, state = compute(own)
+            if w.lengths is not None:  # what comes out behind the end is not looked at
+                y = torch.where(torch.arange(y.shape[1])[:, None] < w.lengths[:, None, None], y, 0.0)
+            loss = (y * random(*y.shape, seed=9)).sum()
+            assert (state is None) == (not w.want_state) or compute is loop
+            if w.want_state:
+                assert state is not None
+                loss = loss + (state * random(*state.shape, seed=10)).sum()
+                results.append(state.detach())
+            # At length 1 nothing depends on A: PyTorch says None or zeros, and means the same.
+            gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
+            results += [y.detach(), *gradients]
+        for a, b in zip(found, right, strict=True):
+            assert off(a, b) < TOLERANCE
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("length", LENGTHS)
+    def test_is_the_recurrence(self, kind: str, length: int):
+        self.compare(work(kind, length))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("length", [1, 65])
+    def test_both_directions(self, kind: str, length: int):
+        self.compare(work(kind, length, directions=2))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("length", [1, 2, 64, 130])
+    @pytest.mark.parametrize("with_state", [False, True])
+    def test_states(self, kind: str, length: int, with_state: bool):
+        """The last state on request, with and without one to begin from; and an initial one alone."""
+        self.compare(work(kind, length, with_state=with_state, want_state=True))
+        if with_state:
+            self.compare(work(kind, length, with_state=True))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("with_state", [False, True])
+    @pytest.mark.parametrize("directions", [1, 2])
+    def test_padding(self, kind: str, with_state: bool, directions: int):
+        lengths = torch.tensor([1, 100, 37])
+        more = {"with_state": with_state, "want_state": True} if directions == 1 else {}
+        self.compare(work(kind, 100, batch=3, lengths=lengths, directions=directions, **more))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_no_skip(self, kind: str):
+        self.compare(dataclasses.replace(work(kind, 40), D=None))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_layouts(self, kind: str):
+        """Sequences and states lie anywhere in memory, and are not written to."""
+        w = work(kind, 40, with_state=True, want_state=True)
+        assert w.state is not None
+        u = w.u.transpose(0, 2).contiguous().transpose(0, 2)
+        odd = torch.zeros(w.state.numel() + 1, dtype=w.state.dtype)[1:].view(w.state.shape).copy_(w.state)
+        before = u.clone(), odd.clone()
+        self.compare(dataclasses.replace(w, u=u, state=odd))
+        assert torch.equal(u, before[0])
+        assert torch.equal(odd, before[1])
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_same_bits_again(self, kind: str):
+        w = work(kind, 130, want_state=True)
+        if self.supported(w):
+            for a, b in zip(run(w, self.backend), run(w, self.backend), strict=True):
+                assert a is not None
+                assert b is not None
+                assert torch.equal(a, b)
+
+    @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by PyTorch itself
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_tangents(self, kind: str):
+        """Forward-mode derivatives against those of the loop."""
+        w = work(kind, 70, directions=2)
+        if not self.supported(w):
+            pytest.skip(f"{self.backend} does not support this work: another backend does it")
+
+        def outputs(compute: Any, u: Tensor, C: Tensor) -> Tensor:
+            return compute(dataclasses.replace(w, u=u, system=dataclasses.replace(w.system, C=C)))[0]
+
+        primals = (w.u, w.system.C)
+        tangents = tuple(random(*p.shape, seed=11) for p in primals)
+        results = [
+            torch.func.jvp(lambda u, C, f=f: outputs(f, u, C), primals, tangents)
+            for f in (lambda v: run(v, self.backend), loop)
+        ]
+        for a, b in zip(*results, strict=True):
+            assert off(a, b) < TOLERANCE
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_float32(self, kind: str):
+        """Rounding stays relative to the largest entry."""
+        w = work(kind, 200, want_state=True)
+        own = w.system
+        parts = {f.name: getattr(own, f.name) for f in dataclasses.fields(own)}
+        single = {name: t.float() if isinstance(t, Tensor) else t for name, t in parts.items()}
+        low = Work(
+            dataclasses.replace(own, **single), w.u.float(), None if w.D is None else w.D.float(), want_state=True
+        )
+        if not self.supported(low):
+            pytest.skip(f"{self.backend} does not support this work: another backend does it")
+        double = {name: t.double() if isinstance(t, Tensor) else t for name, t in single.items()}
+        assert low.D is not None
+        high = Work(dataclasses.replace(own, **double), low.u.double(), low.D.double(), want_state=True)
+        for a, b in zip(run(low, self.backend), loop(high), strict=True):
+            assert a is not None
+            assert a.dtype == torch.float32
+            assert off(a.double(), b) < 1e-5
