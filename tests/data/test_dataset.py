@@ -108,6 +108,23 @@ def test_processes_of_a_dataloader_read_the_same(dataset: SequenceDataset):
         assert same(batch, other)
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_sending_a_dataset_to_a_worker_leaves_its_batches_as_they_were(tmp_path: Path, method: str):
+    """Whose memory PyTorch then moves: a view of it would sort by whatever comes to lie there."""
+    dataset = load(Tokens(count=400), tmp_path)
+    batches, seen = dataset.batches(8, seed=1), dataset.lengths.numpy()
+    before, lengths = [batch.tolist() for batch in batches.order.batches(0)], seen.tolist()
+    loader = DataLoader(
+        dataset, batch_size=8, collate_fn=dataset.collate, num_workers=1, multiprocessing_context=method
+    )
+    for batch, other in zip(loader, dataset.batches(8, shuffle=False), strict=True):
+        assert same(batch, other)
+    occupied = [torch.full((n,), -1) for n in range(1, 800)]  # memory given back is written to
+    assert [batch.tolist() for batch in batches.order.batches(0)] == before
+    assert seen.tolist() == lengths
+    assert len(occupied) == 799
+
+
 def test_batches_made_ahead_are_the_same(dataset: SequenceDataset):
     plain, ahead = (list(dataset.batches(7, seed=3, ahead=ahead)) for ahead in (0, 3))
     assert len(plain) == len(ahead)

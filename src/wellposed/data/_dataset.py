@@ -129,6 +129,10 @@ class SequenceDataset(Dataset):
         lengths = self.rows.lengths
         return lengths if self.pairs is None else lengths[self.pairs].amax(1)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the lengths: sent along to another process they would move, away from views of them."""
+        return {name: value for name, value in self.__dict__.items() if name != "lengths"}
+
     @property
     def sizes(self) -> Sizes:
         """What a model must know of the data: ``SequenceClassifier(**dataset.sizes)``."""

@@ -48,7 +48,8 @@ class Order(Sampler[list[int]]):
         self.count, self.batch_size = positive_int(count, "count"), positive_int(batch_size, "batch_size")
         self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
         self.rank, self.world = rank, positive_int(world, "world")
-        self.lengths = None if lengths is None else lengths.numpy()
+        # A copy: PyTorch moves the memory of a tensor it sends to another process, and a view would be left behind.
+        self.lengths = None if lengths is None else lengths.numpy().copy()
         self.epoch, self.given, self._resumed = -1, 0, False
         self._check()
 
