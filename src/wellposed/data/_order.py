@@ -26,6 +26,10 @@ class Order(Sampler[list[int]]):
     that all have the same number of batches and every item is seen once; which items make a batch does not depend on
     how many processes share it. ``lengths`` puts sequences of similar length together.
 
+    What does not fill a batch is the end of the epoch's order before it is sorted by length: shuffled, another random
+    sample in every epoch; not shuffled, the last items of the data. It makes a last, smaller batch, or is left out by
+    ``drop_last``.
+
     >>> order = Order(10, 4, seed=0)
     >>> [len(batch) for batch in order]
     [4, 4, 2]
@@ -118,9 +122,12 @@ class Order(Sampler[list[int]]):
     def batches(self, epoch: int) -> list[Int[np.ndarray, " share"]]:
         """This process's share of every batch of an epoch."""
         items = self._permutation(self.count, epoch, 0) if self.shuffle else np.arange(self.count)
+        full = self.count // self._whole * self._whole
+        # Cut off before sorting: afterwards the rest would always be the shortest sequences.
+        items, rest = items[:full], items[full:]
         if self.lengths is not None:
-            items = self._by_length(items)
-        *batches, rest = np.split(items, np.arange(1, self.count // self._whole + 1) * self._whole)
+            items, rest = self._by_length(items), self._by_length(rest)
+        batches = list(items.reshape(-1, self._whole))
         if self.shuffle and self.lengths is not None:
             batches = [batches[i] for i in self._permutation(len(batches), epoch, 1)]
         if len(batches) < len(self):
@@ -132,8 +139,8 @@ class Order(Sampler[list[int]]):
     def _by_length(self, items: Int[np.ndarray, " item"]) -> Int[np.ndarray, " item"]:
         """Longest first within each pool of batches, or altogether if nothing is shuffled."""
         assert self.lengths is not None
-        pool = _POOL * self._whole if self.shuffle else len(items)
-        pools = (items[k : k + pool] for k in range(0, len(items), pool))
+        pool = _POOL * self._whole if self.shuffle else self.count
+        pools = np.split(items, range(pool, len(items), pool))
         return np.concatenate([some[np.argsort(-self.lengths[some], kind="stable")] for some in pools])
 
     def _permutation(self, count: int, epoch: int, use: int) -> Int[np.ndarray, " item"]:
