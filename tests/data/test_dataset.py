@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from wellposed.data import Batch, Builder, Info, PairBatch, SequenceDataset, Task, Vocabulary, load
+from wellposed.data import Batch, Batches, Builder, Info, PairBatch, SequenceDataset, Task, Vocabulary, load
 from wellposed.data._rows import RaggedRows, _picked
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn import PairClassifier, SequenceClassifier, SequenceRegressor
@@ -221,6 +221,25 @@ def test_resumed_batches_are_those_not_yet_handed_out(dataset: SequenceDataset):
         resumed = list(again)
         assert len(resumed) == len(rest)
         assert all(map(same, rest, resumed))
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_loop_left_early_is_followed_by_the_next_epoch_resumed_or_not(dataset: SequenceDataset, ahead: int):
+    batches, again, inside = (dataset.batches(4, seed=9, ahead=ahead) for _ in range(3))
+    for given, _ in enumerate(batches, 1):
+        if given == 2:
+            inside.load_state_dict(batches.state_dict())
+            break
+    again.load_state_dict(batches.state_dict())
+    for next_epoch in (batches, again):
+        resumed = list(next_epoch)
+        assert len(resumed) == len(batches)
+        assert all(same(a, dataset.batch(b)) for a, b in zip(resumed, _items(batches, 1), strict=True))
+    assert all(same(a, dataset.batch(b)) for a, b in zip(inside, _items(batches, 0)[2:], strict=True))
+
+
+def _items(batches: Batches, epoch: int) -> list[torch.Tensor]:
+    return [torch.from_numpy(items) for items in batches.order.batches(epoch)]
 
 
 def test_an_error_in_the_thread_reaches_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +68,85 @@ def test_resumed_it_goes_on_where_it_stopped(count: int, size: int, seed: int, e
     again.load_state_dict(state)
     assert [list(again), list(again)] == expected
     assert sorted(i for batch in (*done, *expected[0]) for i in batch) == list(range(count))
+
+
+@given(st.lists(st.integers(0, 6), max_size=5), st.data())
+def test_a_resumed_program_does_what_the_uninterrupted_one_would_have_done(stops: list[int], data: st.DataObject):
+    """A program that leaves the loop of each epoch after so many of its 5 batches; interrupted anywhere."""
+    order, done, states = Order(10, 2, seed=1), [], []
+    for place, stop in enumerate(stops):
+        states.append((place, 0, len(done), order.state_dict()))
+        for taken, batch in enumerate(itertools.islice(order, stop), 1):
+            done.append(batch)
+            if taken < min(stop, 5):
+                states.append((place, taken, len(done), order.state_dict()))
+    states.append((len(stops), 0, len(done), order.state_dict()))
+    place, taken, before, state = data.draw(st.sampled_from(states))
+    again = Order(10, 2, seed=1)
+    again.load_state_dict(json.loads(json.dumps(state)))
+    remaining = [stop - (taken if k == place else 0) for k, stop in enumerate(stops)][place:]
+    assert [batch for stop in remaining for batch in itertools.islice(again, stop)] == done[before:]
+
+
+def test_a_state_saved_inside_a_loop_goes_on_with_the_same_epoch():
+    order, again, state = Order(10, 2, seed=1), Order(10, 2, seed=1), {}
+    for taken, _ in enumerate(order, 1):
+        if taken == 3:
+            state = order.state_dict()
+            break
+    again.load_state_dict(state)
+    assert list(again) == [batch.tolist() for batch in order.batches(0)[3:]]
+
+
+def test_a_new_loop_is_a_new_epoch_whatever_became_of_the_last():
+    order = Order(10, 2, seed=1)
+    next(iter(order))
+    assert order.state_dict()["epoch"] == 1
+    assert sorted(i for batch in order for i in batch) == list(range(10)), "a look at the first batch takes none away"
+
+
+def test_passes_at_the_same_time_do_not_disturb_each_other():
+    order = Order(10, 2, seed=1)
+    expected = [[batch.tolist() for batch in order.batches(epoch)] for epoch in range(2)]
+    first, second = iter(order), iter(order)
+    took = [next(first), next(second), next(first), next(second)]
+    assert took == [expected[0][0], expected[1][0], expected[0][1], expected[1][1]]
+    state = order.state_dict()
+    assert (state["epoch"], state["batches"]) == (1, 2), "the pass begun last counts"
+    assert list(first) == expected[0][2:]
+    assert order.state_dict() == state
+    order.set_epoch(7)
+    assert list(second) == expected[1][2:]
+    assert order.state_dict() == state | {"epoch": 7, "batches": 0}
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda order: pickle.loads(pickle.dumps(order))])
+def test_a_copy_goes_on_where_the_original_is(copied: Any):
+    order = Order(10, 2, seed=1)
+    running = iter(order)
+    next(running)
+    assert list(copied(order)) == list(running)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataloader_is_resumed_by_what_was_received_of_it(workers: int):
+    def loader() -> tuple[Order, DataLoader]:
+        order = Order(40, 4, seed=2)
+        return order, DataLoader(TensorDataset(torch.arange(40)), batch_sampler=order, num_workers=workers)
+
+    order, made = loader()
+    running = order.counting(made)
+    for _ in range(3):
+        next(running)
+    state = order.state_dict()
+    assert (state["epoch"], state["batches"]) == (0, 3)
+    order, made = loader()
+    order.load_state_dict(state)
+    rest = [batch[0].tolist() for batch in order.counting(made)]
+    assert rest == [batch.tolist() for batch in order.batches(0)[3:]]
+    assert order.state_dict() == state | {"epoch": 1, "batches": 0}
+    with pytest.raises(ArgumentError, match="make it its batch_sampler"):
+        next(order.counting(DataLoader(TensorDataset(torch.arange(40)))))
 
 
 def test_a_state_at_the_end_of_an_epoch_begins_the_next():

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from wellposed._checks import positive_int
@@ -86,18 +88,19 @@ class Batches:
         self.order.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """How many batches of which epoch have been handed out."""
+        """What comes next: of which epoch, after how many of its batches."""
         return self.order.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there with the next pass."""
+        """Begin the next pass there."""
         self.order.load_state_dict(state)
 
     def __iter__(self) -> Iterator[Batch | PairBatch]:
-        work = [torch.from_numpy(batch) for batch in self.order.begin()]
-        for batch in made_ahead(self._make, work, self.ahead) if self.ahead else map(self._make, work):
-            self.order.given += 1
-            yield batch
+        return self.order.begin(self._made)
+
+    def _made(self, batches: list[Int[np.ndarray, " _"]]) -> Iterator[Batch | PairBatch]:
+        work = [torch.from_numpy(batch) for batch in batches]
+        return made_ahead(self._make, work, self.ahead) if self.ahead else map(self._make, work)
 
     def _make(self, items: Tensor) -> Batch | PairBatch:
         return self.dataset.batch(items, multiple=self.multiple, device=self.device)

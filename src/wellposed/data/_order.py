@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Int
@@ -13,15 +15,28 @@ from torch.utils.data import Sampler
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError
 
+T = TypeVar("T")
+
 _POOL = 100
 """Batches whose items are sorted by length together: enough for little padding, few enough to stay random."""
+
+
+@dataclass(eq=False)
+class _Pass:
+    """How far a pass has come; there as long as the pass is."""
+
+    epoch: int
+    given: int
 
 
 class Order(Sampler[list[int]]):
     """Batches of indices: the ``batch_sampler`` of a ``DataLoader``, or what ``Batches`` goes by.
 
     Every pass is a new epoch with an order of its own, drawn from ``seed`` and the number of the epoch alone.
-    ``state_dict`` says how far this pass has come; loaded into an equal order, the next pass takes up the rest.
+    ``state_dict`` says what comes next; loaded into an equal order, the next pass begins there. Inside a loop that is
+    its next batch; after the loop, left early or not, the next epoch, as another loop would have it. Of several passes
+    at a time the one begun last counts.
+
     Several processes make each batch together: process ``rank`` of ``world`` takes every ``world``-th item of it, so
     that all have the same number of batches and every item is seen once; which items make a batch does not depend on
     how many processes share it. ``lengths`` puts sequences of similar length together.
@@ -54,7 +69,10 @@ class Order(Sampler[list[int]]):
         self.rank, self.world = rank, positive_int(world, "world")
         # A copy: PyTorch moves the memory of a tensor it sends to another process, and a view would be left behind.
         self.lengths = None if lengths is None else lengths.numpy().copy()
-        self.epoch, self.given, self._resumed = -1, 0, False
+        self._next = (0, 0)
+        """Epoch and batch where the next pass begins."""
+        # Weak: when the loop is left, nobody can go on with its pass, and what comes next is another.
+        self._latest: weakref.ref[_Pass] | None = None
         self._check()
 
     def _check(self) -> None:
@@ -85,21 +103,29 @@ class Order(Sampler[list[int]]):
         """The next pass is this epoch, from its start."""
         if not isinstance(epoch, int) or epoch < 0:
             raise ArgumentError(f"epochs count from 0, got {epoch!r}")
-        self.epoch, self.given, self._resumed = epoch, 0, True
+        self._next, self._latest = (epoch, 0), None
 
     def state_dict(self) -> dict[str, Any]:
-        """How far it has come, in plain numbers."""
-        epoch, given = (self.epoch + 1, 0) if self.given == len(self) else (max(self.epoch, 0), self.given)
+        """What comes next, in plain numbers: of which epoch, after how many of its batches."""
+        epoch, given = self._position()
         return {"epoch": epoch, "batches": given, "of": self._plan()}
 
+    def _position(self) -> tuple[int, int]:
+        latest = None if self._latest is None else self._latest()
+        return self._next if latest is None or latest.given == len(self) else (latest.epoch, latest.given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy goes on where this is; the pass itself stays here."""
+        return self.__dict__ | {"_next": self._position(), "_latest": None}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there with the next pass."""
+        """Begin the next pass there."""
         epoch, given, plan = (state.get(key) if isinstance(state, dict) else None for key in ("epoch", "batches", "of"))
         if plan != self._plan():
             raise ArgumentError(f"the state is of batches made from {plan}, these are made from {self._plan()}")
         if not (isinstance(epoch, int) and isinstance(given, int) and epoch >= 0 and 0 <= given < len(self)):
             raise ArgumentError(f"epoch {epoch}, batch {given} of {len(self)}: this is no state of such batches")
-        self.epoch, self.given, self._resumed = epoch, given, True
+        self._next, self._latest = (epoch, given), None
 
     def _plan(self) -> dict[str, Any]:
         """All that the order depends on."""
@@ -108,18 +134,33 @@ class Order(Sampler[list[int]]):
         return plan | {"by length": self.lengths is not None, "drop_last": self.drop_last}
 
     def __iter__(self) -> Iterator[list[int]]:
-        for batch in self.begin():
-            self.given += 1
-            yield batch.tolist()
+        return self.begin(lambda batches: (batch.tolist() for batch in batches))
 
-    def begin(self) -> list[Int[np.ndarray, " share"]]:
-        """What a new pass has to give; whoever gives it counts in ``given``."""
-        if not self._resumed:
-            self.epoch, self.given = self.epoch + 1, 0
-        self._resumed = False
-        return self.batches(self.epoch)[self.given :]
+    def begin(self, make: Callable[[list[Int[np.ndarray, " _"]]], Iterator[T]]) -> Iterator[T]:
+        """A new pass over what ``make`` makes of the batches it has to give; it begins with the first one taken."""
+        this = _Pass(*self._next)
+        for taken, batch in enumerate(make(self.batches(this.epoch)[this.given :])):
+            if not taken:  # only now, as a loader that was just started has begun a pass of its own
+                self._next, self._latest = (this.epoch + 1, 0), weakref.ref(this)
+            this.given += 1
+            yield batch
 
-    def batches(self, epoch: int) -> list[Int[np.ndarray, " share"]]:
+    def counting(self, loader: Iterable[T]) -> Iterator[T]:
+        """A pass over a ``DataLoader`` that has this order as its ``batch_sampler``, counting what you receive.
+
+        With workers a loader asks its sampler ahead of time, and the state of the order would be ahead of you.
+        """
+
+        def received(_: Any) -> Iterator[T]:
+            before = self._next
+            for taken, batch in enumerate(loader):
+                if not taken and self._next == before:
+                    raise ArgumentError("the loader does not ask this order for batches: make it its batch_sampler")
+                yield batch
+
+        return self.begin(received)
+
+    def batches(self, epoch: int) -> list[Int[np.ndarray, " _"]]:
         """This process's share of every batch of an epoch."""
         items = self._permutation(self.count, epoch, 0) if self.shuffle else np.arange(self.count)
         full = self.count // self._whole * self._whole
