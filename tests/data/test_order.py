@@ -217,7 +217,7 @@ def test_where_the_number_of_batches_changes_with_the_processes_moving_is_refuse
 def test_buckets_are_shuffled_by_bits_of_their_own():
     lengths = torch.arange(1, 13)
     batches = list(Order(12, 3, seed=4, lengths=lengths))
-    bits = np.random.PCG64(np.random.SeedSequence([4, 0, 1])).random_raw(4)
+    bits = np.random.PCG64(np.random.SeedSequence([4, 0, 0, 0, 1])).random_raw(4)
     assert [min(batch) for batch in batches] == [[9, 6, 3, 0][i] for i in sorted(range(4), key=lambda i: bits[i])]
 
 
@@ -234,9 +234,39 @@ def test_a_state_that_cannot_be(change: dict[str, Any]):
 
 def test_the_shuffle_is_this_one_for_good():
     """Worked out by hand from the raw bits of PCG64, whose stream numpy keeps for ever."""
-    bits = np.random.PCG64(np.random.SeedSequence([7, 0, 0])).random_raw(20)
+    bits = np.random.PCG64(np.random.SeedSequence([7, 0, 0, 0, 0])).random_raw(20)
     expected = sorted(range(20), key=lambda i: bits[i])
     assert [i for batch in Order(20, 6, seed=7) for i in batch] == expected
+    assert expected == [1, 8, 6, 5, 19, 9, 12, 10, 14, 2, 17, 15, 16, 18, 4, 7, 0, 11, 3, 13]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((2**32, 0), (0, 1)),
+        ((5 + 2**32, 3), (5, 1)),
+        ((0, 2**32), (0, 0)),
+        ((1, 0), (0, 1)),
+        ((2**33, 0), (2**32, 0)),
+        ((2**62, 0), (0, 2**30)),
+        ((2**63 - 1, 0), (2**32 - 1, 2**31 - 1)),
+        ((7, 2**33), (7 + 2**33, 0)),
+    ],
+)
+def test_seeds_and_epochs_are_not_taken_for_each_other(one: tuple[int, int], other: tuple[int, int]):
+    """Neither the shuffle of items nor that of buckets: 64! and 16! orders do not meet by chance."""
+    for lengths in (None, torch.arange(64)):
+        first, second = (
+            [batch.tolist() for batch in Order(64, 4, seed=seed, lengths=lengths).batches(epoch)]
+            for seed, epoch in (one, other)
+        )
+        assert first != second
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)), min_size=2, unique=True))
+def test_no_two_seeds_and_epochs_draw_alike(places: list[tuple[int, int]]):
+    orders = {tuple(Order(64, 64, seed=seed).batches(epoch)[0].tolist()) for seed, epoch in places}
+    assert len(orders) == len(places)
 
 
 def test_buckets_need_little_padding_and_stay_random():
@@ -303,6 +333,8 @@ def test_as_the_batch_sampler_of_a_dataloader():
         ({"count": 10, "batch_size": 11, "drop_last": True}, r"takes 11: use smaller batches or drop_last=False"),
         ({"count": 10, "batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"count": 10, "batch_size": 2, "seed": -1}, "seed must be a whole number from 0"),
+        ({"count": 10, "batch_size": 2, "seed": True}, "seed must be a whole number from 0 to 2.63 - 1, got True"),
+        ({"count": 10, "batch_size": 2, "seed": 2**63}, "seed must be a whole number from 0"),
         ({"count": 10, "batch_size": 2, "lengths": torch.ones(3, dtype=torch.int64)}, "10 items need as many lengths"),
     ],
 )

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from wellposed._checks import positive_int
+from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class Order(Sampler[list[int]]):
         world: int = 1,
     ) -> None:
         self.count, self.batch_size = positive_int(count, "count"), positive_int(batch_size, "batch_size")
-        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        self.shuffle, self.seed, self.drop_last = shuffle, checked_seed(seed), drop_last
         self.rank, self.world = rank, positive_int(world, "world")
         # A copy: PyTorch moves the memory of a tensor it sends to another process, and a view would be left behind.
         self.lengths = None if lengths is None else lengths.numpy().copy()
@@ -78,8 +79,6 @@ class Order(Sampler[list[int]]):
     def _check(self) -> None:
         if not isinstance(self.rank, int) or not 0 <= self.rank < self.world:
             raise ArgumentError(f"rank goes from 0 to world - 1 = {self.world - 1}, got {self.rank}")
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ArgumentError(f"seed must be a whole number from 0 to 2^63 - 1, got {self.seed!r}")
         if self.lengths is not None and len(self.lengths) != self.count:
             raise ArgumentError(f"{self.count} items need as many lengths, got {len(self.lengths)}")
         if not len(self):
@@ -101,8 +100,8 @@ class Order(Sampler[list[int]]):
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is this epoch, from its start."""
-        if not isinstance(epoch, int) or epoch < 0:
-            raise ArgumentError(f"epochs count from 0, got {epoch!r}")
+        if not isinstance(epoch, int) or not 0 <= epoch < 2**63:
+            raise ArgumentError(f"epochs count from 0 to 2^63 - 1, got {epoch!r}")
         self._next, self._latest = (epoch, 0), None
 
     def state_dict(self) -> dict[str, Any]:
@@ -123,7 +122,7 @@ class Order(Sampler[list[int]]):
         epoch, given, plan = (state.get(key) if isinstance(state, dict) else None for key in ("epoch", "batches", "of"))
         if plan != self._plan():
             raise ArgumentError(f"the state is of batches made from {plan}, these are made from {self._plan()}")
-        if not (isinstance(epoch, int) and isinstance(given, int) and epoch >= 0 and 0 <= given < len(self)):
+        if not (isinstance(epoch, int) and isinstance(given, int) and 0 <= epoch < 2**63 and 0 <= given < len(self)):
             raise ArgumentError(f"epoch {epoch}, batch {given} of {len(self)}: this is no state of such batches")
         self._next, self._latest = (epoch, given), None
 
@@ -186,5 +185,8 @@ class Order(Sampler[list[int]]):
 
     def _permutation(self, count: int, epoch: int, use: int) -> Int[np.ndarray, " item"]:
         """From raw bits, whose stream numpy promises never to change, unlike that of its own ``permutation``."""
-        bits = np.random.PCG64(np.random.SeedSequence([self.seed, epoch, use]))
+        # Two words each for seed and epoch: numpy takes as many as a number needs, and joins them to one sequence, in
+        # which seed 2^32 of one epoch would be seed 0 of another.
+        words = [part for number in (self.seed, epoch) for part in (number & 0xFFFFFFFF, number >> 32)]
+        bits = np.random.PCG64(np.random.SeedSequence([*words, use]))
         return np.argsort(bits.random_raw(count), kind="stable")
