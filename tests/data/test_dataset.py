@@ -71,7 +71,52 @@ class Colours(Task):
         return Info("colours", "generated", 12, channels=3, classes=classes, picture=(3, 4), mean=mean, std=std)
 
 
-@pytest.fixture(params=[Tokens, ManyTokens, Pairs, Colours], ids=lambda kind: kind.name)
+@dataclass(frozen=True)
+class Waves(Task):
+    """Numbers, as of a microphone or of several sensors, of different lengths."""
+
+    name: ClassVar[str] = "waves"
+    channels: int = 1
+
+    def build(self, out: Builder) -> Info:
+        rng = np.random.default_rng(4)
+        x = [rng.normal(size=(n, self.channels)).astype(np.float32) for n in rng.integers(1, 50, size=40)]
+        out.write("train", x, rng.integers(2, size=40))
+        return Info("waves", "generated", 50, channels=self.channels, classes=("no", "yes"))
+
+
+@dataclass(frozen=True)
+class Sensors(Waves):
+    channels: int = 3
+
+
+@dataclass(frozen=True)
+class WavePairs(Task):
+    name: ClassVar[str] = "wave-pairs"
+
+    def build(self, out: Builder) -> Info:
+        rng = np.random.default_rng(5)
+        x = [rng.normal(size=(n, 2)).astype(np.float32) for n in rng.integers(1, 50, size=15)]
+        out.write("train", x, rng.integers(2, size=30), pairs=rng.integers(15, size=(30, 2)))
+        return Info("wave-pairs", "generated", 50, channels=2, classes=("no", "yes"), pairs=True)
+
+
+@dataclass(frozen=True)
+class Codes(Task):
+    """Tokens, all of one length."""
+
+    name: ClassVar[str] = "codes"
+
+    def build(self, out: Builder) -> Info:
+        rng = np.random.default_rng(6)
+        out.write("train", rng.integers(3, 10, size=(20, 12)), rng.integers(2, size=20))
+        return Info("codes", "generated", 12, vocabulary=WORDS, classes=("no", "yes"))
+
+
+TASKS = [Tokens, ManyTokens, Pairs, Colours, Waves, Sensors, WavePairs, Codes]
+
+
+@pytest.fixture(params=TASKS, ids=lambda kind: kind.__name__.lower())
 def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> SequenceDataset:
     return load(request.param(), tmp_path)
 

@@ -25,7 +25,7 @@ class Batches:
     """Batches of a data set, pass after pass.
 
     - ``shuffle``, ``seed``, ``drop_last``, ``rank``, ``world``: see ``Order``, and there for resuming.
-    - ``bucket``: sequences of similar length together; where lengths differ, unless told otherwise.
+    - ``bucket``: sequences of similar length together; if shuffled and lengths differ, unless told otherwise.
     - ``multiple``: padded lengths are rounded up to it, for compilers that want few lengths.
     - ``device``: where batches go.
     - ``resident``: the whole data set on that device, where batches are cut and decoded; ``None`` decides by whether
@@ -59,7 +59,7 @@ class Batches:
         resident: bool | None = None,
         ahead: int | None = None,
     ) -> None:
-        bucket = dataset.vocabulary is not None and shuffle if bucket is None else bucket
+        bucket = dataset.rows.ragged and shuffle if bucket is None else bucket
         lengths = dataset.lengths if bucket else None
         share = {"drop_last": drop_last, "rank": rank, "world": world}
         self.order = Order(len(dataset), batch_size, shuffle=shuffle, seed=seed, lengths=lengths, **share)

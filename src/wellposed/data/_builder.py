@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from wellposed.data._consistency import as_pairs, as_targets, as_tokens, check_info, check_split, indexable
+from wellposed.data._consistency import as_pairs, as_sequences, as_targets, check_info, check_split, indexable
 from wellposed.data._dataset import Info
 from wellposed.data._fields import is_name
 from wellposed.data._fingerprint import fingerprint
@@ -52,23 +52,23 @@ class Builder:
     def write(
         self,
         split: str,
-        x: Shaped[np.ndarray, "row length *channel"] | Picked | Sequence[Shaped[np.ndarray, " _"]],
+        x: Shaped[np.ndarray, "row length *channel"] | Picked | Sequence[Shaped[np.ndarray, "_ ..."]],
         y: Sequence[Any] | Shaped[np.ndarray, "item *target"],
         *,
         pairs: Int[np.ndarray, "item 2"] | None = None,
     ) -> None:
         """The sequences of a split and their targets.
 
-        ``x`` is an array ``(item, length, channel)`` of pixels (uint8) or numbers (float32), or a list of arrays of
-        tokens. ``y`` is classes, or numbers ``(item, target)``. With ``pairs`` each item is two of the sequences, named
-        by their places in ``x``.
+        ``x`` is an array ``(item, length, channel)`` of pixels (uint8) or numbers (float32); where lengths differ, a
+        list of arrays: of tokens ``(length,)``, or of numbers ``(length, channel)`` (float32). ``y`` is classes, or
+        numbers ``(item, target)``. With ``pairs`` each item is two of the sequences, named by their places in ``x``.
         """
         if not is_name(split):
             raise DataError(f"a split is named in letters, digits and hyphens, not {split!r}")
         if f"{split}/x.npy" in self.arrays:
             raise DataError(f"split {split} is written twice: write all of it at once")
         y = as_targets(split, y)
-        sequences = x if isinstance(x, np.ndarray | Picked) else as_tokens(split, x)
+        sequences = x if isinstance(x, np.ndarray | Picked) else as_sequences(split, x)
         items = sequences.shape[0] if isinstance(sequences, np.ndarray | Picked) else len(sequences)
         if len(y) == 0 or len(y) != (items if pairs is None else len(pairs)):
             raise DataError(

@@ -29,8 +29,27 @@ def as_tokens(split: str, x: Any) -> list[np.ndarray]:
     """Sequences of tokens, each an array of whole numbers."""
     sequences: list[Any] = list(x) if isinstance(x, Sequence) else [None]
     if not all(isinstance(s, np.ndarray) and s.ndim == 1 and s.dtype.kind in "iu" for s in sequences):
-        raise DataError(f"split {split}: give one array, or a list of one-dimensional arrays of whole numbers")
+        wanted = "one array, or a list of one-dimensional arrays of whole numbers, or of float32 (length, channel)"
+        raise DataError(f"split {split}: give {wanted}")
     return sequences
+
+
+def as_sequences(split: str, x: Any) -> list[np.ndarray]:
+    """Sequences that may differ in length: tokens, or float32 numbers ``(length, channel)``."""
+    if not isinstance(x, Sequence) or not any(isinstance(s, np.ndarray) and s.ndim == 2 for s in x):
+        return as_tokens(split, x)
+    kinds = sorted({_kind(s) for s in x})
+    if len(kinds) > 1 or x[0].dtype != np.float32:
+        wanted = "sequences of numbers are float32 (length, channel), all of as many channels"
+        raise DataError(f"split {split}: {wanted}, got {' and '.join(kinds)}")
+    return list(x)
+
+
+def _kind(x: Any) -> str:
+    """Its type and shape but for its length."""
+    if not isinstance(x, np.ndarray):
+        return type(x).__name__
+    return f"{x.dtype} ({', '.join(['length', *map(str, x.shape[1:])])})"
 
 
 def as_pairs(split: str, pairs: Any) -> np.ndarray:
@@ -74,7 +93,12 @@ def check_split(split: str, arrays: Mapping[str, np.ndarray], info: Info) -> Non
     shortest, longest = lengths.min(), lengths.max()
     if not 1 <= shortest <= longest <= info.length:
         raise DataError(f"split {split}: lengths go from {shortest} to {longest}, not from 1 to {info.length}")
-    (_check_numbers if info.vocabulary is None else _check_tokens)(split, x, info)
+    if info.picture is not None and shortest < info.length:
+        raise DataError(f"split {split}: pictures of {info.picture} have {info.length} pixels, the smallest {shortest}")
+    if info.vocabulary is not None:
+        _check_tokens(split, x, info)
+    else:
+        _check_numbers(split, x, info, ragged=offsets is not None)
     if info.pairs != (pairs is not None):
         raise DataError(f"split {split}: pairs were {'not ' if pairs is None else ''}written, Info says {info.pairs}")
     if pairs is not None and not 0 <= pairs.min() <= pairs.max() < len(lengths):
@@ -98,9 +122,12 @@ def _check_tokens(split: str, x: np.ndarray, info: Info) -> None:
         )
 
 
-def _check_numbers(split: str, x: np.ndarray, info: Info) -> None:
-    if x.dtype not in (np.uint8, np.float32) or x.ndim != 3 or x.shape[2] != info.channels:
-        wanted = f"uint8 or float32 (item, length, {info.channels} channels)"
+def _check_numbers(split: str, x: np.ndarray, info: Info, *, ragged: bool) -> None:
+    # Sequences of several lengths lie one after the other. Pixels do not: their padding would come out as -mean / std.
+    dtypes, axes = ((np.float32,), ("step",)) if ragged else ((np.uint8, np.float32), ("item", "length"))
+    if x.dtype not in dtypes or x.ndim != len(axes) + 1 or x.shape[-1] != info.channels:
+        types = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+        wanted = f"{types} ({', '.join(axes)}, {info.channels} channels)"
         raise DataError(f"split {split}: sequences are {wanted}, got {_seen(x)}")
     if (x.dtype == np.uint8) != (info.mean is not None):
         wanted = "pixels (uint8) come with a mean and std, numbers (float32) without"

@@ -70,8 +70,8 @@ class Batch(NamedTuple):
 class PairBatch(NamedTuple):
     """Pairs of sequences, the first ones in ``a`` and the second ones in ``b``."""
 
-    a: Shaped[Tensor, "batch length_a"]
-    b: Shaped[Tensor, "batch length_b"]
+    a: Shaped[Tensor, "batch length_a *channel"]
+    b: Shaped[Tensor, "batch length_b *channel"]
     y: Shaped[Tensor, " batch"]
     lengths_a: Int[Tensor, " batch"] | None = None
     lengths_b: Int[Tensor, " batch"] | None = None
@@ -181,7 +181,7 @@ class SequenceDataset(Dataset):
         """Items as ``dataset[i]`` gives them, side by side: for a ``DataLoader``."""
         *sequences, y = zip(*items, strict=True)
         padded = [nn.utils.rnn.pad_sequence(list(s), batch_first=True, padding_value=PAD) for s in sequences]
-        lengths = [torch.tensor([len(x) for x in s]) if self.vocabulary else None for s in sequences]
+        lengths = [torch.tensor([len(x) for x in s]) if self.rows.ragged else None for s in sequences]
         if self.pairs is None:
             return Batch(padded[0], torch.stack(y), lengths[0])
         (a, b), (lengths_a, lengths_b) = padded, lengths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Int, Shaped
@@ -20,6 +20,9 @@ def sent(values: Shaped[Tensor, "..."], device: Any) -> Shaped[Tensor, "..."]:
 @dataclass(frozen=True)
 class Rows(ABC):
     """Many sequences in few tensors, memory-mapped or on a device."""
+
+    ragged: ClassVar[bool]
+    """Whether lengths differ by nature, so that batches are padded and come with their lengths."""
 
     values: Shaped[Tensor, "..."]
 
@@ -59,6 +62,8 @@ class Rows(ABC):
 class FixedRows(Rows):
     """Sequences of one length: ``values`` is ``(row, length, channel)``, or ``(row, length)`` for tokens."""
 
+    ragged: ClassVar[bool] = False
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -79,7 +84,12 @@ class FixedRows(Rows):
 
 @dataclass(frozen=True)
 class RaggedRows(Rows):
-    """Sequences of different lengths, one after the other in ``values``: row ``i`` from ``offsets[i]`` to the next."""
+    """Sequences of different lengths, one after the other in ``values``: row ``i`` from ``offsets[i]`` to the next.
+
+    A step is a token, or the numbers of all channels: ``values`` is ``(step,)`` or ``(step, channel)``.
+    """
+
+    ragged: ClassVar[bool] = True
 
     offsets: Int[Tensor, " row_and_one"]
     """On the CPU, wherever the values are."""
@@ -87,7 +97,7 @@ class RaggedRows(Rows):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, row: int) -> Shaped[Tensor, " length"]:
+    def __getitem__(self, row: int) -> Shaped[Tensor, "length *channel"]:
         row = range(len(self))[row]
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 
@@ -98,7 +108,7 @@ class RaggedRows(Rows):
 
     def gather(
         self, rows: Int[Tensor, " batch"], multiple: int = 1
-    ) -> tuple[Shaped[Tensor, "batch length"], Int[Tensor, " batch"]]:
+    ) -> tuple[Shaped[Tensor, "batch length *channel"], Int[Tensor, " batch"]]:
         """These sequences padded with 0 to the longest of them, rounded up to a ``multiple``."""
         start = self.offsets[rows]
         lengths = self.offsets[rows + 1] - start
@@ -109,7 +119,7 @@ class RaggedRows(Rows):
 
 def _copied(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
     """Row by row, which a CPU does faster than through an index of every element."""
-    out = torch.zeros(len(start), width, dtype=values.dtype)
+    out = torch.zeros(len(start), width, *values.shape[1:], dtype=values.dtype)
     source, target = values.numpy(), out.numpy()
     for row, (first, count) in enumerate(zip(start.tolist(), lengths.tolist(), strict=True)):
         target[row, :count] = source[first : first + count]
@@ -121,4 +131,5 @@ def _picked(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tenso
     start, lengths = sent(start, values.device), sent(lengths, values.device)
     step = torch.arange(width, device=values.device)
     at = (start[:, None] + step).clamp_(max=len(values) - 1)
-    return torch.where(step < lengths[:, None], values[at], values.new_zeros(()))
+    padding = (step >= lengths[:, None]).reshape(*at.shape, *[1] * (values.ndim - 1))
+    return values[at].masked_fill_(padding, 0)
