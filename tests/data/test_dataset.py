@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from wellposed.data import Batch, Batches, Builder, Info, PairBatch, SequenceDataset, Task, Vocabulary, load
-from wellposed.data._rows import RaggedRows, _picked
+from wellposed.data._rows import RaggedRows, _gather_by_index
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn import PairClassifier, SequenceClassifier, SequenceRegressor
 
@@ -134,11 +134,11 @@ def test_a_batch_is_its_items_side_by_side(dataset: SequenceDataset):
         *sequences, y = dataset[item]
         assert torch.equal(batch.y[row], y)
         inputs, lengths = (batch[:1], batch[2:]) if isinstance(batch, Batch) else (batch[:2], batch[3:])
-        for sequence, x, known in zip(sequences, inputs, lengths, strict=True):
+        for sequence, x, true_lengths in zip(sequences, inputs, lengths, strict=True):
             assert x is not None
             assert torch.equal(x[row, : len(sequence)], sequence)
             assert not x[row, len(sequence) :].any(), "padding is zero"
-            assert known is None or int(known[row]) == len(sequence)
+            assert true_lengths is None or int(true_lengths[row]) == len(sequence)
 
 
 def test_any_dataloader_will_do(dataset: SequenceDataset):
@@ -227,7 +227,7 @@ def test_rows_are_cut_alike_on_cpu_and_as_a_gpu_does_it(tmp_path: Path):
     picked = torch.tensor([39, 0, 5, 5])
     x, lengths = rows.gather(picked, 8)
     assert x.shape[1] % 8 == 0
-    assert torch.equal(x, _picked(rows.values, rows.offsets[picked], lengths, x.shape[1]))
+    assert torch.equal(x, _gather_by_index(rows.values, rows.offsets[picked], lengths, x.shape[1]))
 
 
 def test_what_is_read_cannot_change_the_file(tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from wellposed.data import Batch, Builder, Info, Task, Vocabulary, load, prepare
-from wellposed.data._rows import RaggedRows, _picked
+from wellposed.data._rows import RaggedRows, _gather_by_index
 from wellposed.errors import DataError
 from wellposed.nn import SequenceClassifier
 
@@ -51,7 +51,7 @@ def test_numbers_of_different_lengths(tmp_path: Path, channels: int):
     assert isinstance(rows, RaggedRows)
     items = torch.tensor([39, 0, 5, 5])  # the last one too, behind which there is nothing
     x, lengths = rows.gather(items, 8)
-    assert torch.equal(x, _picked(rows.values, rows.offsets[items], lengths, x.shape[1]))
+    assert torch.equal(x, _gather_by_index(rows.values, rows.offsets[items], lengths, x.shape[1]))
     together, mixed = (list(dataset.batches(4, bucket=bucket)) for bucket in (None, False))
     assert sum(b[0].shape[1] for b in together) < sum(b[0].shape[1] for b in mixed), "bucketed unless told otherwise"
 

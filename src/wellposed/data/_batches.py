@@ -17,8 +17,8 @@ from wellposed.data._dataset import Batch, PairBatch, SequenceDataset
 from wellposed.data._order import Order
 from wellposed.errors import ArgumentError
 
-_SHARE = 0.5
-"""Of the free memory of a GPU that data may take up by itself."""
+_RESIDENT_SHARE = 0.5
+"""Of the free memory of a GPU that data may take up unasked: the other half is for the model and its gradients."""
 
 
 class Batches:
@@ -65,20 +65,20 @@ class Batches:
         self.order = Order(len(dataset), batch_size, shuffle=shuffle, seed=seed, lengths=lengths, **share)
         self.device = None if device is None else torch.device(device)
         self.multiple = positive_int(multiple, "multiple")
-        self.dataset = dataset.to(self.device) if self._stays(dataset, resident) else dataset
+        self.dataset = dataset.to(self.device) if self._is_resident(dataset, resident) else dataset
         gpu = self.device is not None and self.device.type == "cuda"
         self.ahead = (2 if gpu and self.dataset is dataset else 0) if ahead is None else ahead
         if self.ahead < 0:
             raise ArgumentError(f"ahead counts batches, got {ahead}")
 
-    def _stays(self, dataset: SequenceDataset, resident: bool | None) -> bool:
+    def _is_resident(self, dataset: SequenceDataset, resident: bool | None) -> bool:
         if self.device is None:
             return False
         if resident is not None:
             return resident
         if self.device.type != "cuda":
             return False
-        return dataset.nbytes < _SHARE * torch.cuda.mem_get_info(self.device)[0]
+        return dataset.nbytes < _RESIDENT_SHARE * torch.cuda.mem_get_info(self.device)[0]
 
     def __len__(self) -> int:
         return len(self.order)
@@ -114,7 +114,7 @@ def made_ahead(make: Callable[[Any], Any], work: list[Any], ahead: int) -> Itera
     def put(result: Any, error: BaseException | None = None) -> None:
         while not stop.is_set():
             try:
-                return ready.put((result, error), timeout=0.1)
+                return ready.put((result, error), timeout=0.1)  # then see whether anybody still listens
             except queue.Full:
                 continue
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from wellposed.data._rows import Rows, sent
+from wellposed.data._rows import Rows, to_device
 from wellposed.data._vocabulary import PAD, Vocabulary
 from wellposed.errors import ArgumentError, ShapeError
 
@@ -170,11 +170,11 @@ class SequenceDataset(Dataset):
         items = torch.as_tensor(items)
         if not len(items) or not 0 <= int(items.min()) <= int(items.max()) < len(self):
             raise ArgumentError(f"a batch is one or more items from 0 to {len(self) - 1}")
-        y = sent(self.y[items], self.rows.device if device is None else device)
+        y = to_device(self.y[items], self.rows.device if device is None else device)
         if self.pairs is None:
-            x, lengths = self._side_by_side(items, multiple, device)
+            x, lengths = self._padded(items, multiple, device)
             return Batch(x, y, lengths)
-        (a, lengths_a), (b, lengths_b) = (self._side_by_side(rows, multiple, device) for rows in self.pairs[items].T)
+        (a, lengths_a), (b, lengths_b) = (self._padded(rows, multiple, device) for rows in self.pairs[items].T)
         return PairBatch(a, b, y, lengths_a, lengths_b)
 
     def collate(self, items: Sequence[tuple[Tensor, ...]]) -> Batch | PairBatch:
@@ -193,16 +193,17 @@ class SequenceDataset(Dataset):
 
         return Batches(self, batch_size, **options)
 
-    def _side_by_side(self, rows: Tensor, multiple: int, device: Any) -> tuple[Tensor, Tensor | None]:
+    def _padded(self, rows: Tensor, multiple: int, device: Any) -> tuple[Tensor, Tensor | None]:
         x, lengths = self.rows.gather(rows, multiple)
-        x = x if device is None else sent(x, device)
-        return self._decoded(x), None if lengths is None else sent(lengths, x.device)
+        x = x if device is None else to_device(x, device)
+        return self._decoded(x), None if lengths is None else to_device(lengths, x.device)
 
     def _decoded(self, x: Shaped[Tensor, "..."]) -> Float[Tensor, "..."] | Int[Tensor, "..."]:
         if self.vocabulary is not None:
             return x.long()
         if self.info.mean is None or self.info.std is None:
             return x.float()
+        # By scalars, a channel at a time: tensors of mean and std would have to be sent to the device first.
         out, channels = x.float(), range(len(self.info.mean))
         for c, mean, std in zip(channels, self.info.mean, self.info.std, strict=True):
             part = out if len(channels) == 1 else out[..., c]

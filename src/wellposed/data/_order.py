@@ -18,8 +18,10 @@ from wellposed.errors import ArgumentError
 
 T = TypeVar("T")
 
-_POOL = 100
+_POOL_BATCHES = 100
 """Batches whose items are sorted by length together: enough for little padding, few enough to stay random."""
+_ITEMS, _BATCHES = 0, 1
+"""What is shuffled: each has random bits of its own."""
 
 
 @dataclass(eq=False)
@@ -82,19 +84,19 @@ class Order(Sampler[list[int]]):
         if self.lengths is not None and len(self.lengths) != self.count:
             raise ArgumentError(f"{self.count} items need as many lengths, got {len(self.lengths)}")
         if not len(self):
-            whole = self._whole if self.drop_last else self.world
+            needed = self._global_batch_size if self.drop_last else self.world
             raise ArgumentError(
                 f"{self.count} items do not fill one batch of {self.batch_size} for {self.world} processes, which "
-                f"takes {whole}: use smaller batches" + (" or drop_last=False" if self.drop_last else "")
+                f"takes {needed}: use smaller batches" + (" or drop_last=False" if self.drop_last else "")
             )
 
     @property
-    def _whole(self) -> int:
+    def _global_batch_size(self) -> int:
         """Items of a batch of all processes together."""
         return self.batch_size * self.world
 
     def __len__(self) -> int:
-        full, rest = divmod(self.count, self._whole)
+        full, rest = divmod(self.count, self._global_batch_size)
         # A rest too small to give each process an item goes into the batch before it.
         return full + (not self.drop_last and rest >= self.world)
 
@@ -128,7 +130,7 @@ class Order(Sampler[list[int]]):
 
     def _plan(self) -> dict[str, Any]:
         """All that the order depends on."""
-        plan = {"count": self.count, "items a batch": self._whole, "batches": len(self)}
+        plan = {"count": self.count, "items a batch": self._global_batch_size, "batches": len(self)}
         plan |= {"shuffle": self.shuffle, "seed": self.seed}
         return plan | {"by length": self.lengths is not None, "drop_last": self.drop_last}
 
@@ -161,32 +163,33 @@ class Order(Sampler[list[int]]):
 
     def batches(self, epoch: int) -> list[Int[np.ndarray, " _"]]:
         """This process's share of every batch of an epoch."""
-        items = self._permutation(self.count, epoch, 0) if self.shuffle else np.arange(self.count)
-        full = self.count // self._whole * self._whole
+        items = self._permutation(self.count, epoch, _ITEMS) if self.shuffle else np.arange(self.count)
+        full = self.count // self._global_batch_size * self._global_batch_size
         # Cut off before sorting: afterwards the rest would always be the shortest sequences.
         items, rest = items[:full], items[full:]
         if self.lengths is not None:
             items, rest = self._by_length(items), self._by_length(rest)
-        batches = list(items.reshape(-1, self._whole))
+        batches = list(items.reshape(-1, self._global_batch_size))
         if self.shuffle and self.lengths is not None:
-            batches = [batches[i] for i in self._permutation(len(batches), epoch, 1)]
+            batches = [batches[i] for i in self._permutation(len(batches), epoch, _BATCHES)]
         if len(batches) < len(self):
             batches.append(rest)
         elif len(rest) and not self.drop_last:
             batches[-1] = np.concatenate([batches[-1], rest])
+        # Every world-th item, not one piece each: of a batch sorted by length all processes get long and short ones.
         return [batch[self.rank :: self.world] for batch in batches]
 
     def _by_length(self, items: Int[np.ndarray, " item"]) -> Int[np.ndarray, " item"]:
         """Longest first within each pool of batches, or altogether if nothing is shuffled."""
         assert self.lengths is not None
-        pool = _POOL * self._whole if self.shuffle else self.count
+        pool = _POOL_BATCHES * self._global_batch_size if self.shuffle else self.count
         pools = np.split(items, range(pool, len(items), pool))
         return np.concatenate([some[np.argsort(-self.lengths[some], kind="stable")] for some in pools])
 
-    def _permutation(self, count: int, epoch: int, use: int) -> Int[np.ndarray, " item"]:
+    def _permutation(self, count: int, epoch: int, what: int) -> Int[np.ndarray, " item"]:
         """From raw bits, whose stream numpy promises never to change, unlike that of its own ``permutation``."""
         # Two words each for seed and epoch: numpy takes as many as a number needs, and joins them to one sequence, in
         # which seed 2^32 of one epoch would be seed 0 of another.
         words = [part for number in (self.seed, epoch) for part in (number & 0xFFFFFFFF, number >> 32)]
-        bits = np.random.PCG64(np.random.SeedSequence([*words, use]))
+        bits = np.random.PCG64(np.random.SeedSequence([*words, what]))
         return np.argsort(bits.random_raw(count), kind="stable")

@@ -11,10 +11,11 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 
-def sent(values: Shaped[Tensor, "..."], device: Any) -> Shaped[Tensor, "..."]:
-    """There without waiting: a GPU fetches from pinned memory by itself, from any other the program has to wait."""
-    waits = values.device.type == "cpu" and torch.device(device).type == "cuda"
-    return (values.pin_memory() if waits else values).to(device, non_blocking=True)
+def to_device(values: Shaped[Tensor, "..."], device: Any) -> Shaped[Tensor, "..."]:
+    """The same values there, without waiting for them."""
+    # A GPU fetches from pinned memory by itself; from any other the program has to wait.
+    pin = values.device.type == "cpu" and torch.device(device).type == "cuda"
+    return (values.pin_memory() if pin else values).to(device, non_blocking=True)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class FixedRows(Rows):
         self, rows: Int[Tensor, " batch"], multiple: int = 1
     ) -> tuple[Shaped[Tensor, "batch length *channel"], None]:
         """These sequences, one below the other."""
-        return self.values.index_select(0, sent(rows, self.device)), None
+        return self.values.index_select(0, to_device(rows, self.device)), None
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,11 @@ class RaggedRows(Rows):
         start = self.offsets[rows]
         lengths = self.offsets[rows + 1] - start
         width = -(-int(lengths.max()) // multiple) * multiple
-        cut = _copied if self.device.type == "cpu" else _picked
-        return cut(self.values, start, lengths, width), lengths
+        gather = _gather_by_row if self.device.type == "cpu" else _gather_by_index
+        return gather(self.values, start, lengths, width), lengths
 
 
-def _copied(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
+def _gather_by_row(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
     """Row by row, which a CPU does faster than through an index of every element."""
     out = torch.zeros(len(start), width, *values.shape[1:], dtype=values.dtype)
     source, target = values.numpy(), out.numpy()
@@ -126,10 +127,10 @@ def _copied(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tenso
     return out
 
 
-def _picked(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
+def _gather_by_index(values: Tensor, start: Tensor, lengths: Tensor, width: int) -> Tensor:
     """All rows at once, for a GPU."""
-    start, lengths = sent(start, values.device), sent(lengths, values.device)
+    start, lengths = to_device(start, values.device), to_device(lengths, values.device)
     step = torch.arange(width, device=values.device)
-    at = (start[:, None] + step).clamp_(max=len(values) - 1)
+    at = (start[:, None] + step).clamp_(max=len(values) - 1)  # padding of the last rows lies beyond the end
     padding = (step >= lengths[:, None]).reshape(*at.shape, *[1] * (values.ndim - 1))
     return values[at].masked_fill_(padding, 0)
