@@ -406,8 +406,8 @@ def test_wrapped_models_have_noise(mode: Any, tmp_path: Any):
     model, x = classifier(), numbers(2, LENGTH, 3)
     with fourier_noise(mode).on(model):
         right = model(x)
-    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    file = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("gloo", init_method=file, rank=0, world_size=1)
     try:
         for wrapped in (nn.DataParallel(model), nn.parallel.DistributedDataParallel(model), nn.Sequential(model)):
             with fourier_noise(mode).on(wrapped):
