@@ -1,8 +1,7 @@
-"""Layers among PyTorch's own: compilers, exporters, autocast, copies, functional transforms."""
+"""Layers among compilers and exporters, and on a device without numbers."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -18,10 +17,6 @@ LAYERS: dict[str, Any] = {
     "s5ptd": lambda **o: S5PTD(3, 6, seed=0, **o),
     "liquid": lambda **o: LiquidS4(3, 6, seed=0, kernel="kb", **o),
 }
-
-
-def signal(length: int = 150) -> torch.Tensor:
-    return torch.randn(2, length, 3, generator=torch.Generator().manual_seed(0))
 
 
 # Compilers read the code itself: these run without the checks of annotations that tests add. PyTorch's own
@@ -105,46 +100,6 @@ for layer in (S4D(3, 6), S4PTD(3, 6, bidirectional=True), S4(3, 6), S5PTD(3, 6),
 print(worst)
 """
     assert float(run_python(QUIET + code).split()[-1]) < 1e-4
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_autocast_keeps_the_core_in_float32(kind: str):
-    """In bfloat16 only the input and the output are rounded; the recurrence is not."""
-    layer, u = LAYERS[kind](), signal().bfloat16()
-    with torch.autocast("cpu", torch.bfloat16):
-        y = layer(u)
-    assert y.dtype == torch.bfloat16
-    torch.testing.assert_close(y, layer(u.float()).bfloat16())
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_copies_and_state_dicts(kind: str):
-    layer, u = LAYERS[kind](), signal()
-    right = layer(u)
-    torch.testing.assert_close(copy.deepcopy(layer)(u), right)
-    other = LAYERS[kind]()
-    with torch.no_grad():
-        for p in other.parameters():
-            p.zero_()
-    other.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(other(u), right)
-    assert all(not t.is_complex() for t in layer.state_dict().values())
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_functional_transforms(kind: str):
-    """Gradients of every sequence of a batch at once equal those taken one by one."""
-    layer, u = LAYERS[kind](), signal(40)
-    parameters = {name: p.detach() for name, p in layer.named_parameters()}
-
-    def loss(parameters: dict[str, torch.Tensor], one: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(layer, parameters, (one[None],)).pow(2).sum()
-
-    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, u)
-    for k, one in enumerate(u):
-        right = torch.autograd.grad(layer(one[None]).pow(2).sum(), list(layer.parameters()))
-        for name, gradient in zip(parameters, right, strict=True):
-            torch.testing.assert_close(found[name][k], gradient, rtol=1e-4, atol=1e-4 * gradient.abs().max().item())
 
 
 def test_on_the_meta_device():

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 
+from toy_layer import Average
 from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.nn import S4, SequenceClassifier, parameter_groups
+from wellposed.nn import S4, S4D, SequenceClassifier, parameter_groups
 
 LAYERS = ["s4", "s4d", "s4ptd", "s5", "s5ptd", "liquid-s4", "attention"]
 SSM = {"A_log_real", "A_imag", "B", "P", "log_dt"}
@@ -72,6 +74,58 @@ def test_frozen_and_other_choices():
     found = roles(net, parameter_groups(net, lr=0.01, ssm=("C", "log_dt")))
     assert {n.rsplit(".", 1)[1] for n, role in found.items() if role == "ssm"} == {"C", "log_dt"}
     assert found["backbone.blocks.0.layer.A_imag"] == "decay"
+
+
+class Halved(nn.Module):
+    """A parametrisation with a parameter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / 2 + self.shift
+
+
+def test_parametrised_parameters_go_where_they_would_go_plain():
+    net = model("s4d")
+    layer: Any = net.backbone.blocks[0].layer
+    parametrize.register_parametrization(layer, "log_dt", Halved())
+    parametrize.register_parametrization(layer, "C", Halved())
+    parametrize.register_parametrization(net.backbone.blocks[1].norm, "weight", Halved())
+    found = roles(net, parameter_groups(net, lr=0.01))
+    hidden = {name: role for name, role in found.items() if "parametrizations" in name}
+    assert {role for name, role in hidden.items() if ".log_dt." in name} == {"ssm"}
+    assert {role for name, role in hidden.items() if ".C." in name} == {"decay"}
+    assert {role for name, role in hidden.items() if ".norm." in name} == {"no_decay"}
+    assert len(hidden) == 6
+    for name in (
+        "log_dt",
+        "backbone.blocks.0.layer.log_dt",
+        "backbone.blocks.0.layer.parametrizations.log_dt.original",
+    ):
+        left = roles(net, parameter_groups(net, lr=0.01, frozen=(name,)))
+        assert "backbone.blocks.0.layer.parametrizations.log_dt.original" not in left
+
+
+def test_layers_of_your_own_say_which_parameters_are_slow():
+    """Derived from a layer of the library, or straight from the base."""
+
+    class Gained(S4D):
+        def __init__(self, d_model: int) -> None:
+            super().__init__(d_model, 4)
+            self.gain = nn.Parameter(torch.ones(d_model))
+
+        def ssm_parameters(self) -> tuple[str, ...]:
+            return (*super().ssm_parameters(), "gain")
+
+    net = nn.ModuleDict({"derived": Gained(3), "own": Average(3)})
+    found = roles(net, parameter_groups(net, lr=0.01))
+    assert found["derived.gain"] == found["derived.log_dt"] == found["own.log_rate"] == "ssm"
+    assert found["derived.C"] == "decay"
+    assert found["derived.D"] == "no_decay"
+    chosen = roles(net, parameter_groups(net, lr=0.01, ssm=("gain", "log_rate")))
+    assert {name for name, role in chosen.items() if role == "ssm"} == {"derived.gain", "own.log_rate"}
 
 
 def test_tied_and_fixed_parameters():

@@ -1,23 +1,26 @@
-"""Three ways to compute, one answer: each layer against its dense twin, values and every gradient."""
+"""What the layers are beyond what the suite asks of all: their systems, their starts, long sequences, errors."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import nn_twin
+from layer_suite import DEVICE, LayerSuite, differing, off, signal, values_and_gradients
 from wellposed import hippo, ptd
-from wellposed.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError, UnstableError
-from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4
-
-DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
-"""Where the layers run; their twins always run on the CPU."""
+from wellposed.errors import (
+    ArgumentError,
+    NotFiniteError,
+    ShapeError,
+    TimeDomainError,
+    UnknownNameError,
+    UnstableError,
+)
+from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4, SelfAttention
+from wellposed.systems import DenseSystem, DiagonalSystem, linf_distance, s4, s4d
 
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "s4d": (S4D, {}),
@@ -43,74 +46,6 @@ def build(kind: str, d_model: int = 3, d_state: int = 6, **options: Any) -> Any:
     return cls(d_model, d_state, **arguments)
 
 
-def signal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
-
-
-def off(found: torch.Tensor, right: torch.Tensor) -> float:
-    """Largest deviation in terms of the largest entry."""
-    found, right = found.cpu().double(), right.cpu()
-    return ((found - right).abs().max() / right.abs().max().clamp(min=1e-300)).item()
-
-
-def differing(found: dict[str, torch.Tensor], right: dict[str, torch.Tensor], tolerance: float) -> dict[str, float]:
-    """What misses the tolerance, relative to the largest entry of each.
-
-    A gradient that nearly vanishes is a difference of large numbers, and rounding is relative to those: below a
-    ten-thousandth of the largest gradient it is measured by that.
-    """
-    floor = 1e-4 * max(t.abs().max().item() for t in right.values())
-    errors = {
-        name: (found[name].cpu().double() - t).abs().max().item() / max(t.abs().max().item(), floor)
-        for name, t in right.items()
-    }
-    return {name: error for name, error in errors.items() if not error < tolerance}
-
-
-def values_and_gradients(layer: Any, u: torch.Tensor, weights: torch.Tensor) -> dict[str, torch.Tensor]:
-    u = u.clone().requires_grad_()
-    y = layer(u)
-    names, parameters = zip(*layer.named_parameters(), strict=True)
-    gradients = torch.autograd.grad((y * weights).sum(), [u, *parameters])
-    return dict(zip(("y", "u", *names), (y.detach(), *gradients), strict=True))
-
-
-def twin_values_and_gradients(layer: Any, u: torch.Tensor, weights: torch.Tensor) -> dict[str, torch.Tensor]:
-    p, u = nn_twin.parameters_of(layer), u.cpu().double().requires_grad_()
-    y, _ = nn_twin.simulate(layer, p, u)
-    names = [name for name, _ in layer.named_parameters()]
-    gradients = torch.autograd.grad((y * weights.cpu().double()).sum(), [u, *(p[name] for name in names)])
-    return dict(zip(("y", "u", *names), (y.detach(), *gradients), strict=True))
-
-
-def stepped(layer: Any, u: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    outputs = []
-    for t in range(u.shape[1]):
-        y, state = layer.step(u[:, t], state)
-        outputs.append(y)
-    return torch.stack(outputs, 1), state
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data())
-@settings(max_examples=12)
-def test_convolution_scan_and_steps_equal_the_dense_twin(kind: str, data: st.DataObject):
-    """Any sizes, primes and length 1 among them; float64, relative to the largest entry."""
-    length = data.draw(st.sampled_from([1, 2, 3, 7, 31, 127, 128, 129, 257]), label="length")
-    batch, d_model, d_state = (data.draw(st.integers(1, 3), label=s) for s in ("batch", "d_model", "half of d_state"))
-    d_state = 2 * d_state + data.draw(st.sampled_from([-1, 0]), label="odd") if kind != "s4ptd-fout" else 5
-    bidirectional = data.draw(st.booleans(), label="bidirectional")
-    u, w = signal(batch, length, d_model, seed=1), signal(batch, length, d_model, seed=2)
-    made = [build(kind, d_model, d_state, bidirectional=bidirectional, mode=mode) for mode in ("scan", "conv")]
-    right = twin_values_and_gradients(made[0], u, w)
-    for layer in made:
-        found = values_and_gradients(layer, u, w)
-        assert differing(found, right, 1e-10) == {}
-    if not bidirectional:
-        y, _ = stepped(made[0], u, made[0].initial_state(batch))
-        assert off(y, right["y"]) < 1e-10
-
-
 LONG = ["s4d", "s4ptd", "s4", "s5", "s5ptd", "liquid-kb", "liquid-polyb"]
 
 
@@ -119,7 +54,7 @@ def test_float32_at_length_16384(kind: str):
     """Rounding in every mode stays below 1e-4 of the largest entry, values and gradients, both directions."""
     u, w = signal(1, 16384, 1, seed=1, dtype=torch.float32), signal(1, 16384, 1, seed=2, dtype=torch.float32)
     made = [build(kind, 1, 16, bidirectional=True, mode=m, dtype=torch.float32) for m in ("scan", "conv")]
-    right = twin_values_and_gradients(made[0], u, w)
+    right = LayerSuite().twin_values_and_gradients(made[0], u, w)
     for layer in made:
         assert differing(values_and_gradients(layer, u, w), right, 1e-4) == {}
 
@@ -154,30 +89,9 @@ def test_modes_that_hardly_decay_keep_their_phase(kind: str):
     assert off(layer(u), exact(u.double())) < 1e-5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(cuts=st.lists(st.integers(1, 150), min_size=1, max_size=5))
-@settings(max_examples=8)
-def test_streaming_in_chunks_of_any_size_equals_one_pass(kind: str, cuts: list[int]):
-    d_state = 5 if kind == "s4ptd-fout" else 6
-    for mode in ("scan", "conv"):
-        layer = build(kind, 3, d_state, mode=mode)
-        u = signal(2, sum(cuts), 3)
-        state = 0.3 * signal(*layer.initial_state(2).shape, seed=5)
-        p = nn_twin.parameters_of(layer)
-        right, last = nn_twin.simulate(layer, p, u, state)
-        parts = []
-        for part in u.split(cuts, 1):
-            y, state = layer(part, state=state, return_state=True)
-            parts.append(y)
-        assert off(torch.cat(parts, 1), right.detach()) < 1e-10
-        assert off(state, last.detach()) < 1e-10
-
-
 @pytest.mark.parametrize("kind", [k for k in KINDS if k.startswith("s4") and not k.endswith(("-lin", "-inv"))])
 def test_the_frequency_response_is_that_of_the_system_it_came_from(kind: str):
     """``system()`` against the matrices the layer was made of, at 200 frequencies, to 1e-9 of the largest value."""
-    from wellposed.systems import DenseSystem, s4, s4d
-
     n = 33 if kind == "s4ptd-fout" else 32
     c = signal(n, seed=3).cpu()
     omega = torch.logspace(-2, 4, 200, dtype=torch.float64)
@@ -245,8 +159,6 @@ def test_the_spectrum_of_s5_blocks():
 
 def test_s4ptd_is_near_s4_and_s4d_is_not():
     """``||B|| = ||C|| = 1, C = e_1`` at n = 32; the distance is the certified maximum over all frequencies."""
-    from wellposed.systems import linf_distance
-
     n = 32
     e1 = torch.eye(n, dtype=torch.float64)[0]
     size = hippo.legs(n)[1].norm()
@@ -254,11 +166,48 @@ def test_s4ptd_is_near_s4_and_s4d_is_not():
     def distance(layer: Any) -> float:
         exact = build("s4", 1, n, C_init=e1).system()[0]
         other = layer.system()[0]
-        exact.D, other.D = torch.zeros_like(exact.D), torch.zeros_like(other.D)
+        exact, other = (system.replace(D=torch.zeros_like(system.D)) for system in (exact, other))
         return linf_distance(exact, other).value / size.item()
 
     assert distance(build("s4ptd", 1, n, C_init=e1)) < 1e-3
     assert distance(build("s4d", 1, n, C_init=e1)) > 1e-2
+
+
+@pytest.mark.parametrize("kind", [S4PTD, S4D])
+def test_layers_start_from_systems(kind: Any):
+    """One system for all channels, a batch of systems, and a layer's own: the responses are those given."""
+    exact = s4(12, form="dense").replace(D=torch.full((1, 1), 0.3, dtype=torch.float64))
+    one = exact.diagonalized(ptd(exact.A, stable=True))
+    batch = S4PTD(3, 7, seed=1, dtype=torch.float64).system()
+    omega = torch.logspace(-1, 3, 60, dtype=torch.float64)
+    for system, channels in ((one, 4), (one.to_full(), 2), (batch, None)):
+        layer = kind.from_system(system, channels, dtype=torch.float64, device=DEVICE, seed=0, bidirectional=True)
+        assert type(layer) is kind
+        u = signal(2, 40, layer.d_model)
+        right, _ = nn_twin.simulate(layer, nn_twin.parameters_of(layer), u)
+        assert off(layer(u), right.detach()) < 1e-10
+        for channel in range(layer.d_model):
+            expected = (system[channel] if system.batch_shape else system).frequency_response(omega).detach()
+            found = layer.system()[channel].frequency_response(omega).detach().cpu()
+            assert off_complex(found.reshape(-1), expected.reshape(-1)) < 1e-9
+    again = kind.from_system(one, 4, seed=0, device=DEVICE)
+    for a, b in zip(again.parameters(), kind.from_system(one, 4, seed=0, device=DEVICE).parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_scale_of_published_code():
+    """LegS: B larger by sqrt(2), and all of it in S4D, which the paper halves; LegT and FouT: half the rates."""
+    for kind, factor in ((S4, 2**0.5), (S4PTD, 2**0.5), (S4D, 2 * 2**0.5), (LiquidS4, 2**0.5)):
+        paper, published = (kind(1, 8, scale=s, seed=0, dtype=torch.float64) for s in ("paper", "s4"))
+        torch.testing.assert_close(published.B, factor * paper.B)
+        torch.testing.assert_close(published.A_imag, paper.A_imag)
+    for measure, n in (("legt", 8), ("fout", 9)):
+        for kind in (S4PTD, S5PTD):
+            paper, published = (
+                kind(1, n, hippo=measure, scale=s, seed=0, dtype=torch.float64) for s in ("paper", "s4")
+            )
+            torch.testing.assert_close(published.A_log_real.exp(), paper.A_log_real.exp() / 2, rtol=1e-6, atol=1e-9)
+            torch.testing.assert_close(published.A_imag, paper.A_imag / 2, rtol=1e-6, atol=1e-9)
 
 
 def test_sizes():
@@ -307,52 +256,6 @@ def test_perturbations_as_they_may_be_given():
         torch.testing.assert_close(layer(u), made[0](u))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_odd_inputs(kind: str):
-    """Non-contiguous sequences, a batch of one, n = 1."""
-    d_state = 1
-    layer = build(kind, 3, d_state)
-    u = signal(3, 40, 1).transpose(0, 2)[:, ::2]
-    assert not u.is_contiguous()
-    right, _ = nn_twin.simulate(layer, nn_twin.parameters_of(layer), u)
-    assert off(layer(u), right.detach()) < 1e-10
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_padding_does_not_enter(kind: str, bidirectional: bool):
-    """Outputs, gradients and last states of a padded batch are those of every sequence alone; NaN may stand there."""
-    layer = build(kind, 2, 5, bidirectional=bidirectional)
-    lengths, size = [1, 40, 133, 200], 200
-    u = signal(4, size, 2)
-    w = signal(4, size, 2, seed=4)
-    padded = u.clone()
-    for row, length in enumerate(lengths):
-        padded[row, length:] = float("nan")
-        w[row, length:] = 0
-    padded.requires_grad_()
-    more = {} if bidirectional else {"state": signal(4, *layer.state_shape, seed=7), "return_state": True}
-    result = layer(padded, lengths=torch.tensor(lengths, device=DEVICE), **more)
-    y, state = (result, None) if bidirectional else result
-    together = torch.autograd.grad((y * w).sum(), [padded, *layer.parameters()])
-    alone = [torch.zeros_like(t) for t in layer.parameters()]
-    for row, length in enumerate(lengths):
-        one = u[row : row + 1, :length].clone().requires_grad_()
-        own = {k: v[row : row + 1] if isinstance(v, torch.Tensor) else v for k, v in more.items()}
-        found = layer(one, **own)
-        out, last = (found, None) if bidirectional else found
-        assert off(y[row, :length], out[0]) < 1e-12
-        assert (y[row, length:] == 0).all()
-        if last is not None and state is not None:
-            assert off(state[row], last[0]) < 1e-12
-        gradients = torch.autograd.grad((out * w[row : row + 1, :length]).sum(), [one, *layer.parameters()])
-        assert off(together[0][row, :length], gradients[0][0]) < 1e-12
-        assert (together[0][row, length:] == 0).all()
-        alone = [a + g for a, g in zip(alone, gradients[1:], strict=True)]
-    for a, b in zip(together[1:], alone, strict=True):
-        assert off(a, b) < 1e-11
-
-
 @pytest.mark.parametrize("kind", ["s4d", "s4ptd", "s4", "s5", "s5ptd", "liquid-kb"])
 def test_stays_stable_whatever_training_does(kind: str):
     """Parameters far from where they started still give a stable system."""
@@ -369,6 +272,7 @@ def test_stays_stable_whatever_training_does(kind: str):
     assert torch.isfinite(state).all()
 
 
+@pytest.mark.slow
 def test_drift_of_a_million_steps():
     """float32, one step at a time, beside the float64 convolution of the same numbers."""
     steps, burst = 1_000_000, 10_000
@@ -387,15 +291,6 @@ def test_drift_of_a_million_steps():
     assert state.abs().max() < 1e3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_stepper_is_step(kind: str):
-    layer = build(kind, 2, 5)
-    step, state = layer.stepper(), signal(3, *layer.state_shape, seed=3)
-    u = signal(3, 2, seed=4)
-    for a, b in zip(step(u, state), layer.step(u, state), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("mode", ["scan", "conv"])
 def test_a_mode_that_forgets_within_one_step(mode: Any):
     """``lambda dt = -2`` makes ``lambda_bar = 0`` under the bilinear rule; it has no logarithm."""
@@ -409,16 +304,6 @@ def test_a_mode_that_forgets_within_one_step(mode: Any):
     torch.testing.assert_close(y, expected, rtol=1e-7, atol=1e-7)
     gradients = torch.autograd.grad(y.sum(), list(layer.parameters()))
     assert all(torch.isfinite(g).all() for g in gradients)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_states_may_lie_anywhere_in_memory(kind: str):
-    layer = build(kind, 2, 5)
-    u, state = signal(2, 40, 2), signal(2, *layer.state_shape)
-    odd = torch.zeros(state.numel() + 1, dtype=state.dtype, device=DEVICE)[1:].view(state.shape).copy_(state)
-    strided = torch.stack([state, state], -1)[..., 0]
-    for other in (odd, strided):
-        torch.testing.assert_close(layer(u, state=other), layer(u, state=state))
 
 
 @pytest.mark.parametrize("kind", ["s4", "s4ptd", "s5", "liquid-kb"])
@@ -496,6 +381,10 @@ def unchecked(layer: Any) -> Any:
     return layer
 
 
+def call_with(layer: Any, **options: Any) -> Any:
+    return layer(4, **options)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
@@ -533,6 +422,15 @@ def unchecked(layer: Any) -> Any:
         (lambda: S4(3, 0), ShapeError, "d_state must be at least 1"),
         (lambda: S4D(3, 6, C_init=torch.ones(5)), ShapeError, r"got \(5,\)"),
         (lambda: S4D(0, 6), ShapeError, "d_model must be at least 1"),
+        (lambda: call_with(S4D, dt_mni=0.1), UnknownNameError, "unknown option of S4D 'dt_mni'; did you mean 'dt_min'"),
+        (lambda: call_with(S5PTD, kernel="kb"), UnknownNameError, "unknown option of S5PTD 'kernel'"),
+        (lambda: call_with(SelfAttention, heads=2), UnknownNameError, "did you mean 'n_heads'"),
+        (lambda: S4PTD.from_system(s4d(6)), ArgumentError, "give d_model"),
+        (lambda: S4PTD.from_system(s4d(6).discretize(0.1), 2), TimeDomainError, "continuous system"),
+        (lambda: S4PTD.from_system(s4d(6, C=torch.eye(6)), 2), ShapeError, "one input and one output"),
+        (lambda: S4PTD.from_system(DiagonalSystem([0.1 + 2j], [1.0], [1.0], pairs=True), 2), UnstableError, "part 0.1"),
+        (lambda: S4PTD.from_system(s4d(6), 2, C_init="normal"), ArgumentError, "the system says that"),
+        (lambda: S4PTD.from_system(S4D(3, 6).system(), 2), ShapeError, "d_model = 2, but the batch holds 3 systems"),
     ],
 )
 def test_wrong_constructions(call: Any, error: type[Exception], match: str):

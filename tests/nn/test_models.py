@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
 import json
+import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +17,19 @@ from torch import Tensor, nn
 
 from subprocesses import run_python
 from wellposed.errors import ArgumentError, ShapeError
-from wellposed.nn import S4D, PairClassifier, SequenceClassifier, SequenceRegressor, pool
+from wellposed.kernels import BACKENDS, chunks
+from wellposed.nn import (
+    LAYERS,
+    S4D,
+    S4PTD,
+    BlockConfig,
+    ModelConfig,
+    PairClassifier,
+    ResidualBlock,
+    SequenceClassifier,
+    SequenceRegressor,
+    pool,
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "s4": {"d_state": 6},
@@ -155,6 +171,113 @@ def test_streams(layer: str, norm: Any, prenorm: bool):
     close(state, last)
     close(model(x), whole)
     close(model(x[:, 7:], state=model(x[:, :7], return_state=True)[1]), whole[:, 7:])
+
+
+@pytest.mark.parametrize("kind", [SequenceClassifier, SequenceRegressor])
+@pytest.mark.parametrize("pooling", ["mean", "max", "last", "none"])
+@pytest.mark.parametrize("layer", ["s4ptd", "s5", "liquid-s4", "attention"])
+def test_streams_with_pooling_that_runs_along(kind: Any, pooling: Any, layer: str):
+    """Whatever was read in pieces, in steps or by a stepper: the output is that of the sequence so far."""
+    options = OPTIONS[layer] | ({"causal": True} if layer == "attention" else {})
+    model, x = small(kind, layer, pooling=pooling, layer_options=options).eval(), numbers(2, 12, 2)
+    _, state = model(x[:, :4], return_state=True)
+    part, state = model(x[:, 4:7], state=state, return_state=True)
+    close(part, model(x[:, :7])[:, 4:] if pooling == "none" else model(x[:, :7]))
+    step, other = model.stepper(), state
+    for t in range(7, 12):
+        y, state = model.step(x[:, t], state)
+        again, other = step(x[:, t], other)
+        whole = model(x[:, : t + 1])
+        close(y, whole[:, -1] if pooling == "none" else whole)
+        close(again, y)
+    close(model(x, return_state=True)[1], state)
+    begun, _ = model(x, state=model.initial_state(2), return_state=True)
+    close(begun, model(x))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "last"])
+def test_streams_on_from_padded_sequences(pooling: Any):
+    model, x = small(SequenceClassifier, pooling=pooling).eval(), padded()
+    _, state = model(x, lengths=LENGTHS, return_state=True)
+    more = numbers(3, 3, 2)
+    y, state = model(more, lengths=torch.tensor([3, 1, 2]), state=state, return_state=True)
+    last, _ = model.step(more[:, 2], state)
+    for i, (n, m) in enumerate(zip(LENGTHS.tolist(), (3, 1, 2), strict=True)):
+        whole = torch.cat([x[i : i + 1, :n], more[i : i + 1, :m]], 1)
+        close(y[i], model(whole)[0])
+        close(last[i], model(torch.cat([whole, more[i : i + 1, 2:]], 1))[0])
+
+
+def test_a_config_is_the_model():
+    config = ModelConfig(
+        2, 3, layer=S4D, layer_options={"d_state": 4}, d_model=8, norm="batch", norm_momentum=0.05, seed=1
+    )
+    assert config.layer == "s4d"
+    model = SequenceClassifier.from_config(config)
+    assert model.config == config
+    twin = SequenceClassifier(2, 3, layer="s4d", layer_options={"d_state": 4}, d_model=8, norm="batch", seed=1)
+    x = numbers(2, 5, 2, dtype=torch.float32)
+    assert torch.equal(model.eval()(x), twin.eval()(x))
+    assert {m.momentum for m in model.modules() if isinstance(m, nn.BatchNorm1d)} == {0.05}
+    assert {m.momentum for m in twin.modules() if isinstance(m, nn.BatchNorm1d)} == {0.1}
+    assert config.block == BlockConfig(norm="batch", norm_momentum=0.05)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.d_model = 3  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_signatures_show_every_option():
+    """Of constructors, as help and editors show them; each is written down once, in a config."""
+    shown = inspect.signature(SequenceClassifier).parameters
+    assert set(shown) == {field.name for field in dataclasses.fields(ModelConfig)} | {"device"}
+    for name, layer in LAYERS.items():
+        parameters = inspect.signature(layer).parameters
+        assert next(iter(parameters)) == "d_model"
+        assert not any(p.kind == p.VAR_KEYWORD for p in parameters.values()), name
+    assert {"rel", "dt_min", "n_ssm", "scale", "mode"} <= set(inspect.signature(S4PTD).parameters)
+    assert {"norm", "glu", "layer"} <= set(inspect.signature(ResidualBlock).parameters)
+
+
+def test_the_way_to_the_kernel_is_short(monkeypatch: pytest.MonkeyPatch):
+    """From ``SequenceClassifier.forward`` a tensor meets at most six functions of this library before a kernel runs."""
+    seen: list[str] = []
+
+    def catch(work: Any) -> Any:
+        frames = [f for f in traceback.extract_stack() if "/wellposed/" in f.filename]
+        seen.extend(f"{Path(f.filename).stem}.{f.name}" for f in frames)
+        return chunks.run(work)
+
+    monkeypatch.setitem(BACKENDS, "scan", BACKENDS["scan"]._replace(run=catch))
+    small(SequenceClassifier, n_layers=1)(numbers(2, 5, 2))
+    assert seen[0] == "_sequence_model.forward"
+    assert len(seen) <= 6, seen
+
+
+@pytest.mark.slow
+def test_another_batch_size_does_not_compile_anew():
+    """Four layers; the first size compiles for all of them, with lengths and without."""
+    printed = run_python("""
+import warnings
+import torch
+from torch._dynamo.backends.debugging import aot_eager
+from wellposed.nn import SequenceClassifier
+# Raised by the compiler itself at every torch.autograd.Function.
+warnings.filterwarnings("ignore", "<class 'torch.autograd.function.Function'>", DeprecationWarning)
+count = 0
+def counting(graph, inputs):
+    global count
+    count += 1
+    return aot_eager(graph, inputs)
+for layer in ("s4ptd", "s5ptd"):
+    model = SequenceClassifier(3, 5, d_model=4, n_layers=4, layer=layer, norm="batch", layer_options={"d_state": 4})
+    compiled, counts = torch.compile(model, backend=counting, fullgraph=True), []
+    for batch in (4, 6, 3, 33):
+        x, lengths = torch.randn(batch, 90, 3), torch.randint(1, 91, (batch,))
+        compiled(x).sum().backward()
+        compiled(x, lengths=lengths).sum().backward()
+        counts.append(count)
+    print(counts[-1] - counts[0])
+""")
+    assert printed.split() == ["0", "0"]
 
 
 def test_streams_tokens_and_after_padding():
