@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dense_twin import Twin, assert_close
-from wellposed.errors import NotRealError
+from wellposed.errors import FrozenError, NotRealError
 from wellposed.systems import System
 
 METHODS = ("bilinear", "zoh")
@@ -330,6 +332,31 @@ class SystemSuite:
             y, _ = one.simulate(item.numpy(), np.zeros(case.n), "usual")
             actual = discrete[index].simulate(item[..., 0] if case.siso else item)
             assert_close(actual, y[..., 0] if case.siso else y, RTOL)
+
+    @given(cases())
+    def test_replacing_a_part_makes_another_system(self, case: Case):
+        _, system, twin, rng = self.draw(case)
+        z = 2 * np.exp(1j * rng.uniform(-np.pi, np.pi, size=3))
+        for one, expected in ((system, twin), (system.discretize(0.1), twin.bilinear(0.1))):
+            scaled = one.replace(B=2 * one.B, D=one.D - 1)
+            wanted = expected._replace(B=2 * expected.B, D=expected.D - 1)
+            assert_close(scaled(z), case.channels(wanted.transfer(z)), RTOL)
+            assert_close(one(z), case.channels(expected.transfer(z)), RTOL)
+            assert (type(scaled), scaled.siso, scaled.n) == (type(one), one.siso, case.n)
+            assert scaled.C.data_ptr() == one.C.data_ptr()  # shared, not copied
+
+    @given(cases())
+    def test_nothing_is_assigned_to(self, case: Case):
+        _, system, twin, _ = self.draw(case)
+        for name in (*system._state, "B", "C", "D", "dt"):
+            with pytest.raises(FrozenError, match=rf"{name} cannot be assigned.*system\.replace\({name}=\.\.\.\)"):
+                setattr(system, name, torch.zeros(1))
+        with pytest.raises(FrozenError, match="siso cannot be assigned"):
+            system.siso = not case.siso
+        with pytest.raises(FrozenError, match="B cannot be deleted"):
+            del system.B
+        for twice in (copy.copy(system), copy.deepcopy(system), pickle.loads(pickle.dumps(system))):
+            assert_close(twice(3.0), case.channels(twin.transfer(3.0)), RTOL)
 
     @given(cases())
     def test_single_precision(self, case: Case):

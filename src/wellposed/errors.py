@@ -42,6 +42,10 @@ class ConvergenceError(WellposedError, ArithmeticError):
     """An iteration stopped before it reached the accuracy asked for."""
 
 
+class FrozenError(WellposedError, AttributeError):
+    """Something that does not change after it is made was assigned to."""
+
+
 class RecordError(WellposedError, ValueError):
     """A record of an experiment is missing, damaged or written by another version."""
 

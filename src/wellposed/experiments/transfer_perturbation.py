@@ -96,7 +96,7 @@ def _row(name: str, exact: DenseSystem, d: Diagonalization) -> dict[str, Any]:
 
 def _diagonal_row(exact: DenseSystem, B: torch.Tensor) -> dict[str, Any]:
     diagonal = s4d(SIZE)
-    diagonal.B = diagonal.B / B.norm()
+    diagonal = diagonal.replace(B=diagonal.B / B.norm())
     distance = linf_distance(exact, diagonal)
     norm = torch.linalg.matrix_norm(torch.outer(B, B), ord=2).item()
     row = {"name": "S4D", "condition": 1.0, "norm": norm, "error": distance.value, "certified": distance.upper}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, SupportsIndex, TypeVar
+from typing import Any, Literal, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from jaxtyping import Complex, Shaped
 from torch import Tensor
 
 from wellposed._checks import finite, positive_int
-from wellposed.errors import ArgumentError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
+from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
 from wellposed.systems._steps import Read, Step, kernel, run
 
 Convention = Literal["usual", "delayed"]
@@ -36,6 +35,9 @@ class System(ABC):
 
     ``B``, ``C`` and ``D`` have shapes ``(*batch, n, m)``, ``(*batch, p, n)`` and ``(*batch, p, m)``. A system given
     vectors ``B`` and ``C`` is single-input, single-output, and its responses carry no ``p`` and ``m`` axes.
+
+    A system does not change after it is made: ``replace`` makes another. The tensors themselves are not copied, neither
+    by a constructor nor by ``replace``: one that is changed in place changes every system that holds it.
     """
 
     B: Shaped[Tensor, "*batch n m"]
@@ -46,17 +48,19 @@ class System(ABC):
     siso: bool
 
     _state: tuple[str, ...] = ()
-    """Names of the tensors that make up A."""
+    """Names of the tensors that make up A. The constructor takes each of them, and B, C, D and dt, by its name."""
 
-    def _set(self, state: dict[str, tuple[Tensor, int]], B: Any, C: Any, D: Any, dt: Any) -> None:
-        """Check and store everything; ``state`` maps a name to its tensor and how many of its axes are not batch."""
+    def _set(self, state: dict[str, tuple[Tensor, int]], B: Any, C: Any, D: Any, dt: Any, **marks: Any) -> None:
+        """Check and store everything; ``state`` maps a name to its tensor and how many of its axes are not batch.
+
+        ``marks`` are attributes of the structure that are no tensors of ``A``.
+        """
         name, (first, own) = next(iter(state.items()))
         batch_ndim, n = first.ndim - own, first.shape[-1]
         if n < 1:
             raise ShapeError(f"{name} has shape {tuple(first.shape)}: a system needs n >= 1 states")
         B, C = as_tensor(B, "B"), as_tensor(C, "C")
         vectors = B.ndim == batch_ndim + 1, C.ndim == batch_ndim + 1
-        self.siso = all(vectors)
         B = B[..., :, None] if vectors[0] else B
         C = C[..., None, :] if vectors[1] else C
         for label, t in (("B", B), ("C", C)):
@@ -67,19 +71,30 @@ class System(ABC):
                 )
         if B.shape[-2] != n or C.shape[-1] != n:
             raise ShapeError(f"{name} has n = {n} states, B has {B.shape[-2]} rows and C {C.shape[-1]} columns")
-        self.D = self._feedthrough(D, C.shape[-2], B.shape[-1], batch_ndim, B)
-        parts = {key: t for key, (t, _) in state.items()} | {"B": B, "C": C, "D": self.D}
+        D = self._feedthrough(D, C.shape[-2], B.shape[-1], batch_ndim, B)
+        parts = {key: t for key, (t, _) in state.items()} | {"B": B, "C": C, "D": D}
         owns = {key: k for key, (_, k) in state.items()} | {"B": 2, "C": 2, "D": 2}
-        self._store(parts, owns)
-        self.dt = None if dt is None else self._time_step(dt)
+        vars(self).update(self._fitted(parts, owns), siso=all(vectors), **marks)
+        vars(self)["dt"] = None if dt is None else self._time_step(dt)  # last: it must fit what stands there
 
-    def _feedthrough(self, D: Any, p: int, m: int, batch_ndim: int, like: Tensor) -> Tensor:
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        part = name if name in self._replaceable() else "B"
+        raise FrozenError(
+            f"{name} cannot be assigned, a system does not change after it is made: "
+            f"system.replace({part}=...) makes another"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenError(f"{name} cannot be deleted, a system does not change after it is made")
+
+    @staticmethod
+    def _feedthrough(D: Any, p: int, m: int, batch_ndim: int, like: Tensor) -> Tensor:
         if D is None:
             return torch.zeros((1,) * batch_ndim + (p, m), dtype=like.real.dtype, device=like.device)
         D = as_tensor(D, "D")
         if D.ndim == 0:
             D = D.expand((1,) * batch_ndim + (1, 1))
-        elif self.siso and D.ndim == batch_ndim:
+        elif (p, m) == (1, 1) and D.ndim == batch_ndim:
             D = D[..., None, None]
         D = D.to(like.device)
         if D.ndim != batch_ndim + 2 or D.shape[-2:] != (p, m):
@@ -89,7 +104,9 @@ class System(ABC):
             )
         return D
 
-    def _store(self, parts: dict[str, Tensor], owns: dict[str, int]) -> None:
+    @staticmethod
+    def _fitted(parts: dict[str, Tensor], owns: dict[str, int]) -> dict[str, Tensor]:
+        """The tensors with one batch shape and one precision; real ones stay real."""
         devices = {str(t.device) for t in parts.values()}
         if len(devices) > 1:
             raise ShapeError(f"the matrices live on {', '.join(sorted(devices))}: move them to one device first")
@@ -101,9 +118,10 @@ class System(ABC):
         real = torch.float32
         for t in parts.values():
             real = torch.promote_types(real, t.dtype.to_real())
-        for key, t in parts.items():
-            dtype = real.to_complex() if t.is_complex() else real
-            setattr(self, key, t.to(dtype).expand(batch + t.shape[t.ndim - owns[key] :]))
+        return {
+            key: t.to(real.to_complex() if t.is_complex() else real).expand(batch + t.shape[t.ndim - owns[key] :])
+            for key, t in parts.items()
+        }
 
     def _time_step(self, dt: Any) -> Tensor:
         step = as_tensor(dt, "dt")
@@ -173,33 +191,74 @@ class System(ABC):
         time = "continuous" if self.dt is None else f"dt = {self.dt.reshape(-1)[0].item():g}"
         return f"{type(self).__name__}(n = {self.n}, {kind}{batch}, {time}, {self.B.real.dtype})"
 
-    def _map(self: Other, f: Callable[[Tensor], Tensor]) -> Other:
-        new = copy.copy(self)
-        for key in (*self._state, "B", "C", "D"):
-            setattr(new, key, f(getattr(self, key)))
+    # Others like it -------------------------------------------------------------------------------------------------
+
+    def replace(self: Other, **parts: Any) -> Other:
+        """Another system with some parts exchanged, checked as a constructor checks them; this one stays as it is.
+
+        Parts are what the constructor takes, by name (``A`` or ``Lambda``, ``B``, ``C``, ``D``, ``dt``, ...). The rest
+        is kept: the other tensors (not copied), conjugate pairs, and whether responses carry channel axes. In a system
+        of one channel ``B`` and ``C`` may be given as vectors or as a column and a row.
+
+        >>> from wellposed.systems import s4d
+        >>> quiet = s4d(4).replace(B=s4d(4).B / 2)
+        >>> bool(torch.allclose(quiet(1j), s4d(4)(1j) / 2))
+        True
+        """
+        for name in parts:
+            if name not in self._replaceable():
+                raise UnknownNameError(f"part of a {type(self).__name__}", name, self._replaceable())
+        new = type(self)(**(self._arguments() | parts))
+        if self.siso and (new.inputs, new.outputs) != (1, 1):
+            raise ShapeError(
+                f"this system has one input and one output, not {new.inputs} and {new.outputs}: "
+                f"give {type(self).__name__}(...) matrices B and C to have several"
+            )
+        return self._like(new)
+
+    def _replaceable(self) -> tuple[str, ...]:
+        return (*self._state, "B", "C", "D", "dt")
+
+    def _arguments(self) -> dict[str, Any]:
+        """What a constructor has to be given to make this system, but for its channels."""
+        return {name: getattr(self, name) for name in self._replaceable()}
+
+    def _marked(self: Other, **marks: Any) -> Other:
+        """The same tensors under other marks (``siso`` and those of a structure)."""
+        new = object.__new__(type(self))
+        vars(new).update(vars(self) | marks)
         return new
+
+    def _like(self, new: Other) -> Other:
+        """``new``, shown to the user as one channel if this system is."""
+        return new._marked(siso=self.siso)
+
+    def _map(self: Other, f: Callable[[Tensor], Tensor], dt: Tensor | None) -> Other:
+        """Apply ``f`` to every tensor, and take ``dt`` as the time step."""
+        arguments = self._arguments() | {"dt": None}
+        moved = {key: f(value) if isinstance(value, Tensor) else value for key, value in arguments.items()}
+        return self._like(type(self)(**(moved | {"dt": dt})))
 
     def __getitem__(self: Other, index: Any) -> Other:
         """One system, or a smaller batch, out of a batch."""
         if not self.batch_shape:
             raise ShapeError("this is a single system, not a batch: there is nothing to index")
-        new = self._map(lambda t: t[index])
-        if self.dt is not None:
-            new.dt = self.dt.expand(self.batch_shape)[index]
-        return new
+        return self._map(lambda t: t[index], None if self.dt is None else self.dt.expand(self.batch_shape)[index])
 
     def to(self: Other, *args: Any, **kwargs: Any) -> Other:
         """Move to another device or precision, as ``Tensor.to`` does; complex parts keep being complex."""
 
         def move(t: Tensor) -> Tensor:
-            if not t.is_complex():
-                return t.to(*args, **kwargs)
             moved = t.real.to(*args, **kwargs)
-            return t.to(device=moved.device, dtype=moved.dtype.to_complex())
+            if moved.dtype.to_real() not in (torch.float32, torch.float64):
+                raise ArgumentError(f"a system has float32 or float64 numbers, not {moved.dtype}")
+            return t.to(device=moved.device, dtype=moved.dtype.to_complex()) if t.is_complex() else moved
 
-        new = self._map(move)
-        new.dt = None if self.dt is None else move(self.dt)
-        return new
+        return self._map(move, None if self.dt is None else move(self.dt))
+
+    def detach(self: Other) -> Other:
+        """The same numbers without their gradient graph."""
+        return self._map(lambda t: t.detach(), None if self.dt is None else self.dt.detach())
 
     # Responses ------------------------------------------------------------------------------------------------------
 
@@ -329,11 +388,6 @@ class System(ABC):
     def _reading(self) -> tuple[Tensor, Read]:
         """The ``C`` that reads the stored states, and what is left to do with ``C x``."""
         return self.C, lambda y: y
-
-    def _like(self, new: Other) -> Other:
-        """``new``, shown to the user as one channel if this system is."""
-        new.siso = self.siso
-        return new
 
     def _check_batch(self, inputs: tuple[int, ...], states: tuple[int, ...]) -> None:
         try:

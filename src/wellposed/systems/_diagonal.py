@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,17 +51,38 @@ class DiagonalSystem(System):
     pairs: bool
     _weight: Shaped[Tensor, "*batch n"]
     """How often a stored mode counts in the output: 2 for one of a conjugate pair, otherwise 1."""
-    _state = ("Lambda", "_weight")
+    _state = ("Lambda",)
 
     def __init__(self, Lambda: Any, B: Any, C: Any, D: Any = None, *, dt: Any = None, pairs: bool = False) -> None:
         Lambda = as_tensor(Lambda, "Lambda")
         if Lambda.ndim < 1:
             raise ShapeError("Lambda must be a vector of eigenvalues, got a single number")
-        self.pairs = pairs
         paired = Lambda.imag != 0 if pairs and Lambda.is_complex() else torch.zeros_like(Lambda, dtype=torch.bool)
-        self._set({"Lambda": (Lambda, 1), "_weight": (1.0 + paired, 1)}, B, C, D, dt)
+        self._set({"Lambda": (Lambda, 1), "_weight": (1.0 + paired, 1)}, B, C, D, dt, pairs=pairs)
         if pairs and self.D.is_complex():
             raise NotRealError("a system stored as conjugate pairs is real: D may not be complex")
+
+    def replace(self, **parts: Any) -> DiagonalSystem:
+        """Another system with some parts exchanged; see ``System.replace``.
+
+        Where ``Lambda`` stays, so do its pairs. A new ``Lambda`` is read as the constructor reads it: real entries have
+        no partner.
+        """
+        new = super().replace(**parts)
+        return new if "Lambda" in parts else new._weighted(self._weight)
+
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"pairs": self.pairs}
+
+    def _map(self, f: Callable[[Tensor], Tensor], dt: Tensor | None) -> DiagonalSystem:
+        return super()._map(f, dt)._weighted(f(self._weight))
+
+    def _weighted(self, weight: Tensor) -> DiagonalSystem:
+        """The same modes, counted as another system counts them.
+
+        A pair stays a pair even where its eigenvalue has become real, by aliasing or underflow in discrete time.
+        """
+        return self._marked(_weight=weight.to(self.B.device, self.B.real.dtype).expand(self.Lambda.shape))
 
     @property
     def n(self) -> int:
@@ -149,9 +171,7 @@ class DiagonalSystem(System):
         else:
             Lambda, gain = torch.exp(z), _expm1_over(z)
         B = (step[..., None] * gain)[..., None] * self.B
-        new = self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))
-        new._weight = self._weight  # a pair stays a pair, even where aliasing makes it real
-        return new
+        return self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))._weighted(self._weight)
 
     def _takes_complex(self) -> bool:
         return not self.pairs

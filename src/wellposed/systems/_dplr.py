@@ -17,7 +17,8 @@ from wellposed.systems._pairs import real_coordinates
 class DPLRSystem(System):
     """``A = diag(Lambda) - P Q^*`` with ``P`` and ``Q`` of shape ``(*batch, n, rank)``; ``Q`` is ``P`` if not given.
 
-    The transfer function costs O(n rank^2) a frequency, by the Woodbury identity.
+    The transfer function costs O(n rank^2) a frequency, by the Woodbury identity. A system made without ``Q`` keeps
+    that form: ``replace(P=...)`` changes both.
 
     >>> sys = DPLRSystem([-1.0, -2.0], [[1.0], [1.0]], B=[1.0, 1.0], C=[1.0, 0.0])
     >>> sys
@@ -28,9 +29,12 @@ class DPLRSystem(System):
     P: Shaped[Tensor, "*batch n rank"]
     Q: Shaped[Tensor, "*batch n rank"]
     _state = ("Lambda", "P", "Q")
+    _symmetric: bool
+    """Whether ``Q`` was left out, and so is ``P``."""
 
     def __init__(self, Lambda: Any, P: Any, Q: Any = None, *, B: Any, C: Any, D: Any = None, dt: Any = None) -> None:
         Lambda, P = as_tensor(Lambda, "Lambda"), as_tensor(P, "P")
+        symmetric = Q is None
         Q = P if Q is None else as_tensor(Q, "Q")
         if Lambda.ndim < 1:
             raise ShapeError("Lambda must be a vector of eigenvalues, got a single number")
@@ -40,7 +44,10 @@ class DPLRSystem(System):
                     f"{name} has shape {tuple(t.shape)}; with Lambda of shape {tuple(Lambda.shape)} "
                     f"it must end in ({Lambda.shape[-1]}, {P.shape[-1] if P.ndim else 'rank'})"
                 )
-        self._set({"Lambda": (Lambda, 1), "P": (P, 2), "Q": (Q, 2)}, B, C, D, dt)
+        self._set({"Lambda": (Lambda, 1), "P": (P, 2), "Q": (Q, 2)}, B, C, D, dt, _symmetric=symmetric)
+
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | ({"Q": None} if self._symmetric else {})
 
     def to_dense(self) -> DenseSystem:
         """The same system with ``A`` written out."""

@@ -66,7 +66,7 @@ class _Side:
     """One of the two systems, in float64 and with every mode written out."""
 
     def __init__(self, system: System) -> None:
-        system = system._map(lambda t: t.detach()).to(device="cpu", dtype=torch.float64)
+        system = system.detach().to(device="cpu", dtype=torch.float64)
         if isinstance(system, DPLRSystem) and bool((system.Lambda.real.abs() <= 1e-6 * system.Lambda.abs()).any()):
             system = system.to_dense()  # the diagonal part alone has a pole on the axis, where Woodbury divides by 0
         self.system = system.to_full() if isinstance(system, DiagonalSystem) else system
