@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import torch
@@ -14,6 +14,10 @@ from torch import Tensor
 from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
 from wellposed.systems._steps import Read, Step, kernel, run
+
+if TYPE_CHECKING:  # these build on this file
+    from wellposed.systems._dense import DenseSystem
+    from wellposed.systems._diagonal import DiagonalSystem
 
 Convention = Literal["usual", "delayed"]
 Method = Literal["bilinear", "zoh"]
@@ -143,7 +147,7 @@ class System(ABC):
         """The eigenvalues of ``A``."""
 
     @abstractmethod
-    def to_dense(self) -> Any:
+    def to_dense(self) -> DenseSystem:
         """The same system with ``A`` written out."""
 
     @abstractmethod
@@ -302,11 +306,11 @@ class System(ABC):
         poles = self.poles()
         return -poles.real.amax(-1) if self.dt is None else 1 - poles.abs().amax(-1)
 
-    def conjugate(self, V: Any) -> Any:
+    def conjugate(self, V: Any) -> DenseSystem:
         """The same map from inputs to outputs in the coordinates ``V^-1 x``: ``(V^-1 A V, V^-1 B, C V, D)``."""
         return self.to_dense().conjugate(V)
 
-    def in_eigenvectors(self, Lambda: Any, V: Any, V_inv: Any) -> Any:
+    def in_eigenvectors(self, Lambda: Tensor, V: Tensor, V_inv: Tensor) -> DiagonalSystem:
         """The diagonal system ``(Lambda, V_inv B, C V, D)``, stored as conjugate pairs where it is real.
 
         It equals this one exactly if ``A = V diag(Lambda) V_inv``; a ``Diagonalization`` says how nearly that holds.
@@ -322,7 +326,7 @@ class System(ABC):
         except NotRealError:  # a complex perturbation
             return self._like(full)
 
-    def to_real(self) -> Any:
+    def to_real(self) -> DenseSystem:
         """A real dense system with the same response; raises where real inputs give complex outputs."""
         return self.to_dense().to_real()
 
@@ -341,14 +345,24 @@ class System(ABC):
         K = torch.cat([K[..., :1, :, :] + self.D[..., None, :, :], K[..., 1:, :, :]], dim=-3)
         return K[..., 0, 0] if self.siso else K
 
+    @overload
     def simulate(
-        self,
-        u: Any,
-        state: Any = None,
-        *,
-        convention: Convention = "usual",
-        return_state: bool = False,
-    ) -> Any:
+        self, u: Any, state: Any = None, *, convention: Convention = "usual", return_state: Literal[False] = False
+    ) -> Tensor: ...
+
+    @overload
+    def simulate(
+        self, u: Any, state: Any = None, *, convention: Convention = "usual", return_state: Literal[True]
+    ) -> tuple[Tensor, Tensor]: ...
+
+    @overload
+    def simulate(
+        self, u: Any, state: Any = None, *, convention: Convention = "usual", return_state: bool
+    ) -> Tensor | tuple[Tensor, Tensor]: ...
+
+    def simulate(
+        self, u: Any, state: Any = None, *, convention: Convention = "usual", return_state: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Outputs of a discrete system for the inputs ``u``, from ``state`` (zero if not given).
 
         ``u`` is ``(*batch, length)`` for a SISO system, ``(*batch, length, m)`` otherwise; batch axes broadcast

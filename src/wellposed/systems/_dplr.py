@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from jaxtyping import Complex, Shaped
@@ -62,7 +62,16 @@ class DPLRSystem(System):
         """A real system of the same size, where the conjugate pairs of ``Lambda`` allow it."""
         return real_coordinates(self.to_dense(), self.Lambda)
 
-    def discretize(self, dt: Any, method: Method = "bilinear") -> System:
+    @overload
+    def discretize(self, dt: Any, method: Literal["bilinear"] = "bilinear") -> DPLRSystem: ...
+
+    @overload
+    def discretize(self, dt: Any, method: Literal["zoh"]) -> DenseSystem: ...
+
+    @overload
+    def discretize(self, dt: Any, method: Method) -> DPLRSystem | DenseSystem: ...
+
+    def discretize(self, dt: Any, method: Method = "bilinear") -> DPLRSystem | DenseSystem:
         """The discrete system: again diagonal plus low rank for ``"bilinear"``, dense for ``"zoh"``."""
         step = self._check_discretize(dt, method)
         if method == "zoh":

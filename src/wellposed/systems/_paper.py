@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex, overload
 
 import torch
 from torch import Tensor
@@ -16,14 +16,27 @@ from wellposed.systems._diagonal import DiagonalSystem
 from wellposed.systems._dplr import DPLRSystem
 
 
+@overload
 def s4(
-    n: SupportsIndex,
-    *,
-    l: SupportsIndex = 1,
-    C: Any = None,
-    D: Any = None,
-    form: Literal["dplr", "dense"] = "dplr",
-) -> Any:
+    n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None, form: Literal["dplr"] = "dplr"
+) -> DPLRSystem: ...
+
+
+@overload
+def s4(
+    n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None, form: Literal["dense"]
+) -> DenseSystem: ...
+
+
+@overload
+def s4(
+    n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None, form: Literal["dplr", "dense"]
+) -> DPLRSystem | DenseSystem: ...
+
+
+def s4(
+    n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None, form: Literal["dplr", "dense"] = "dplr"
+) -> DPLRSystem | DenseSystem:
     """The HiPPO-LegS system of S4, read out through ``C`` (a row or rows of length ``n``), by default ``e_l``.
 
     ``form="dplr"`` is ``(Lambda - V^* B B^T V, V^* B, C V, D)`` in the eigenvectors ``V`` of the normal part, the
