@@ -117,6 +117,11 @@ UNCHECKED = {
     "wellposed.hippo.legs(2.5)": ("ShapeError", "n must be a whole number, got 2.5"),
     "wellposed.hippo.legs('3')": ("ShapeError", "got '3'"),
     "wellposed.hippo.legs(3, scale='papers')": ("UnknownNameError", "unknown scale 'papers'; did you mean 'paper'?"),
+    "wellposed.ptd(wellposed.hippo.legs(3)[0]).transform(3)": (
+        "ArgumentError",
+        "transform takes a system of wellposed.systems, got 3",
+    ),
+    "systems.s4(3).diagonalized(3)": ("ArgumentError", "diagonalized takes what ptd returns, got int"),
     "wellposed.hippo.legt(3, scale='s5')": ("UnknownNameError", "unknown scale 's5'; did you mean 's4'?"),
     "wellposed.hippo.lagt(3, scale='s5')": ("UnknownNameError", "unknown scale 's5'"),
     "wellposed.hippo.split('lagt', 3, scale='s5')": ("UnknownNameError", "unknown scale 's5'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Complex128, Shaped
@@ -15,6 +15,16 @@ from wellposed.linalg._saved import pack, unpack
 
 Number = float | Tensor
 """A float; for a batch of matrices a tensor of the batch's shape."""
+
+
+Result = TypeVar("Result", covariant=True)
+
+
+@runtime_checkable
+class _Transformable(Protocol[Result]):
+    """What ``transform`` asks of a system; ``linalg`` does not know the systems themselves."""
+
+    def diagonalized(self, d: Diagonalization) -> Result: ...
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,27 +80,11 @@ class Diagonalization:
         size = torch.linalg.matrix_norm(self.E, ord=2)
         return size if self.batch_shape else size.item()
 
-    def transform(self, system: Any) -> Any:
-        """The diagonal system that ``A + E`` makes of ``system``: ``(Lambda, V_inv B, C V, D)``.
-
-        ``system`` must have ``A`` as its state matrix: in other coordinates these eigenvectors mean nothing.
-        """
-        if not hasattr(system, "in_eigenvectors"):
+    def transform(self, system: _Transformable[Result]) -> Result:
+        """The diagonal system that ``A + E`` makes of ``system``: ``system.diagonalized(self)``."""
+        if not hasattr(system, "diagonalized"):
             raise ArgumentError(f"transform takes a system of wellposed.systems, got {system!r}")
-        if self.modes < self.n:
-            raise ShapeError(f"this is a half, with {self.modes} of {self.n} modes: transform before taking half()")
-        A = system.to_dense().A
-        if A.shape[-1] != self.n:
-            raise ShapeError(f"this diagonalisation has n = {self.n}, the system {A.shape[-1]} states")
-        V, Lambda, V_inv = (t.to(A.device) for t in (self.V, self.Lambda, self.V_inv))
-        gap = torch.linalg.matrix_norm((V * Lambda[..., None, :]) @ V_inv - A - self.E.to(A.device))
-        size = torch.linalg.matrix_norm(A)
-        if bool((gap > 1e-6 * size + 1e-300).any()):
-            raise ShapeError(
-                f"the state matrix of the system is not the one diagonalised: they differ by {(gap / size).max():.1e} "
-                "of its norm; pass the system in the coordinates of A (for S4, form='dense')"
-            )
-        return system.in_eigenvectors(Lambda, V, V_inv)
+        return system.diagonalized(self)
 
     def half(self) -> Diagonalization:
         """One eigenvalue of every conjugate pair, and the real ones: what a layer with real outputs stores.

@@ -16,6 +16,7 @@ from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeErro
 from wellposed.systems._steps import Read, Step, kernel, run
 
 if TYPE_CHECKING:  # these build on this file
+    from wellposed.linalg import Diagonalization
     from wellposed.systems._dense import DenseSystem
     from wellposed.systems._diagonal import DiagonalSystem
 
@@ -313,18 +314,28 @@ class System(ABC):
     def in_eigenvectors(self, Lambda: Tensor, V: Tensor, V_inv: Tensor) -> DiagonalSystem:
         """The diagonal system ``(Lambda, V_inv B, C V, D)``, stored as conjugate pairs where it is real.
 
-        It equals this one exactly if ``A = V diag(Lambda) V_inv``; a ``Diagonalization`` says how nearly that holds.
+        It equals this one exactly if ``A = V diag(Lambda) V_inv``; nothing is checked. ``diagonalized`` does check.
         """
-        from wellposed.systems._diagonal import DiagonalSystem
+        from wellposed.systems._eigenvectors import in_eigenvectors
 
-        dtype = self.B.real.dtype.to_complex()
-        Lambda, V, V_inv = (t.to(self.B.device, dtype) for t in (Lambda, V, V_inv))
-        full = DiagonalSystem(Lambda, V_inv @ self.B.to(dtype), self.C.to(dtype) @ V, self.D, dt=self.dt)
-        real = not any(t.is_complex() for t in (self.B, self.C, self.D)) and not self.batch_shape
-        try:
-            return self._like(full.to_pairs() if real else full)
-        except NotRealError:  # a complex perturbation
-            return self._like(full)
+        return in_eigenvectors(self, Lambda, V, V_inv)
+
+    def diagonalized(self, d: Diagonalization) -> DiagonalSystem:
+        """The diagonal system ``(Lambda, V_inv B, C V, D)`` of a diagonalisation ``A + E = V diag(Lambda) V_inv``.
+
+        ``d`` must be of the ``A`` of this system: in other coordinates its eigenvectors mean nothing. The result is
+        this system with ``A + E`` in place of ``A``; real systems are stored as conjugate pairs.
+
+        >>> from wellposed import ptd
+        >>> from wellposed.systems import linf_distance, s4
+        >>> system = s4(16, form="dense")
+        >>> near = system.diagonalized(ptd(system.A, rel=0.1, stable=True))
+        >>> round(linf_distance(system, near).value, 4)
+        0.0329
+        """
+        from wellposed.systems._eigenvectors import diagonalized
+
+        return diagonalized(self, d)
 
     def to_real(self) -> DenseSystem:
         """A real dense system with the same response; raises where real inputs give complex outputs."""
