@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from dense_twin import Twin, assert_close
 from wellposed.errors import FrozenError, NotRealError
-from wellposed.systems import System
+from wellposed.systems import DiagonalSystem, System, linf_distance
 
 METHODS = ("bilinear", "zoh")
 CONVENTIONS = ("usual", "delayed")
@@ -151,6 +152,47 @@ class SystemSuite:
         assert_close(moved.A, np.linalg.solve(V, twin.A @ V), RTOL)
         s = rng.uniform(0, 3, size=4) + 1j * rng.normal(size=4) * 5
         assert_close(moved(s), case.channels(twin.transfer(s)), RTOL)
+
+    # The resolvent --------------------------------------------------------------------------------------------------
+
+    @given(cases(), st.booleans())
+    def test_resolvent_solves_and_its_norm_is_bounded(self, case: Case, discrete: bool):
+        case = dataclasses.replace(case, batch=())
+        _, system, twin, rng = self.draw(case)
+        if discrete:
+            system, twin = system.discretize(0.1), twin.bilinear(0.1)
+        R, angle = system._resolvent(), rng.uniform(-3, 3, size=5)
+        points = np.exp(1j * angle) if discrete else 5j * angle
+        s = torch.from_numpy(points)
+        (right, left), count = R.solvers(s), len(s)
+        response = twin._replace(D=0 * twin.D).transfer(points)
+        assert_close(R.C @ right(R.B.expand(count, -1, -1)), response, RTOL)
+        assert_close(left(R.C.expand(count, -1, -1)) @ R.B, response, RTOL)
+        pencil = points[:, None, None] * np.eye(case.n) - twin.A
+        exact = 1 / np.linalg.svd(pencil, compute_uv=False)[:, -1]
+        assert np.all(R.norm(s).numpy() >= exact * (1 - 1e-10))  # a bound too small is a certificate that lies
+        assert R.norm_A() >= np.linalg.norm(twin.A, 2) * (1 - 1e-12)
+        assert R.cost() > 0
+        assert R.peaks().dtype == torch.complex128
+
+    @settings(max_examples=12)
+    @given(cases(max_n=6), st.booleans())
+    def test_distance_is_the_largest_difference(self, case: Case, discrete: bool):
+        case = dataclasses.replace(case, batch=())
+        _, system, twin, _ = self.draw(case)
+        dt = 0.1 if discrete else None
+        if discrete:
+            system, twin = system.discretize(0.1), twin.bilinear(0.1)
+        silent = DiagonalSystem([-0.5], np.zeros((1, case.m)), np.zeros((case.p, 1)), dt=dt)
+        found = linf_distance(system, silent)
+        grid = np.linspace(-np.pi, np.pi, 2001) / (dt or 0.1)
+        points = np.exp(1j * grid * dt) if dt else 1j * grid
+        assert np.linalg.norm(twin.transfer(points), 2, axis=(-2, -1)).max() <= found.upper * (1 + 1e-9)
+        if np.isfinite(found.frequency):
+            at = np.exp(1j * found.frequency * dt) if dt else 1j * found.frequency
+            assert np.linalg.norm(twin.transfer(at), 2) == pytest.approx(found.value, rel=1e-8)
+        same = linf_distance(system, system.to_dense())
+        assert same.upper <= 1e-10 * max(found.value, 1e-300)
 
     # Discrete time --------------------------------------------------------------------------------------------------
 
@@ -417,8 +459,13 @@ def assert_same_gradients(
         loss = (y * y.conj()).real.sum()
         found = torch.autograd.grad(loss, list(own.values()), allow_unused=True, materialize_grads=True)
         gradients.append(dict(zip(own, found, strict=True)))
-    overall = max(t.abs().max().item() for t in gradients[1].values())
+    overall = max(largest(t) for t in gradients[1].values())
     for key, expected in gradients[1].items():
-        error, size = (gradients[0][key] - expected).abs().max().item(), expected.abs().max().item()
+        error, size = largest(gradients[0][key] - expected), largest(expected)
         # A leaf may have a gradient of zero next to others of size 1, hence the second term.
         assert error <= 1e-9 * size + 1e-13 * overall, f"d/d{key}: error {error:.1e} of {size:.1e}"
+
+
+def largest(t: Tensor) -> float:
+    """Largest modulus of an entry; 0 for a tensor without any."""
+    return t.abs().max().item() if t.numel() else 0.0

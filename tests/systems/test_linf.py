@@ -16,7 +16,7 @@ from wellposed import hippo
 from wellposed.errors import ArgumentError, ConvergenceError, ShapeError, TimeDomainError, UnstableError
 from wellposed.linalg import eig_shifted_skew
 from wellposed.systems import DenseSystem, DiagonalSystem, DPLRSystem, linf_distance, s4, s4d
-from wellposed.systems._linf import _Search, _Side
+from wellposed.systems._linf_search import Search, Side
 
 
 def difference(one: Twin, two: Twin) -> Twin:
@@ -140,7 +140,7 @@ def test_the_bound_holds_over_every_cell(structure: Any, discrete: bool, pair: t
     p, m = twin.D.shape
     silent = DiagonalSystem([0.0 if discrete else -1e3], np.zeros((1, m)), np.zeros((p, 1)), dt=dt)
     center, half = rng.uniform(-3, 3, size=20), 10 ** rng.uniform(-3, 0.5, size=20)
-    search = _Search(_Side(structure(twin, dt)), _Side(silent), 1e-8, 1000)
+    search = Search(Side(structure(twin, dt)), Side(silent), 1e-8, 1000)
     bound = search.look(torch.from_numpy(center), torch.from_numpy(half)).numpy()
     inside = center[:, None] + half[:, None] * np.linspace(-1, 1, 101)
     samples = sizes(twin, np.exp(1j * inside) if discrete else 1j * inside)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
+from wellposed.systems._resolvent import Resolvent, norm
 from wellposed.systems._steps import Read, Step, kernel, run
 
 if TYPE_CHECKING:  # these build on this file
@@ -160,8 +161,25 @@ class System(ABC):
         """``C (sI - A)^-1 B``."""
 
     @abstractmethod
+    def _resolvent(self) -> Resolvent:
+        """``(sI - A)^-1`` for certified distances; asked of one system, in float64 on the CPU, without gradients.
+
+        ``self.to_dense()._resolvent()`` is always right, and costs O(n^3) a frequency.
+        """
+
+    @abstractmethod
     def _step(self) -> Step:
         """Multiplication by ``A``, for orbits and powers."""
+
+    def _surely_stable(self) -> bool:
+        """A sufficient test that needs no eigenvalues: those of a non-normal matrix may be computed on the wrong side.
+
+        A contraction is stable in discrete time, a negative definite Hermitian part is enough in continuous time.
+        """
+        A = self.to_dense().A
+        if self.is_discrete:
+            return norm(A) < 1
+        return bool(torch.linalg.eigvalsh((A + A.mH) / 2)[-1] < 0)
 
     # Sizes --------------------------------------------------------------------------------------------------------
 

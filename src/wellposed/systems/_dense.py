@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Complex, Shaped
+from jaxtyping import Complex, Complex128, Shaped
 from torch import Tensor
 
 from wellposed.errors import IllConditionedError, NotRealError, ShapeError
 from wellposed.linalg import matrix_exp
 from wellposed.systems._base import Method, System, as_tensor, same_dtype
+from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,48 @@ class DenseStep:
     def squared(self) -> DenseStep:
         """The step of ``A A``."""
         return DenseStep(self.A @ self.A)
+
+
+@dataclass(frozen=True)
+class DenseResolvent(Resolvent):
+    """In the coordinates of a Schur form ``A = Z T Z^*``, where every solve is triangular."""
+
+    A: Shaped[Tensor, "n n"]
+    T: Complex128[Tensor, "n n"]
+    B: Complex128[Tensor, "n m"]
+    C: Complex128[Tensor, "p n"]
+
+    @classmethod
+    def of(cls, A: Tensor, B: Tensor, C: Tensor) -> DenseResolvent:
+        """One Schur decomposition, O(n^3)."""
+        from scipy.linalg import schur
+
+        T, Z = (torch.from_numpy(M) for M in schur(A.to(torch.complex128).numpy(), output="complex")[:2])
+        return cls(A, T, Z.mH @ B.to(torch.complex128), C.to(torch.complex128) @ Z)
+
+    def peaks(self) -> Complex128[Tensor, " n"]:
+        """The computed eigenvalues."""
+        return self.T.diagonal()
+
+    def norm_A(self) -> float:
+        """The Frobenius norm."""
+        return torch.linalg.matrix_norm(self.A).item()
+
+    def norm(self, s: Points) -> Real:
+        """Exactly, by singular values."""
+        return 1 / torch.linalg.svdvals(self._pencil(s))[:, -1]
+
+    def solvers(self, s: Points) -> tuple[Solve, Solve]:
+        """By substitution."""
+        pencil, solve = self._pencil(s), torch.linalg.solve_triangular
+        return lambda X: solve(pencil, X, upper=True), lambda Y: solve(pencil, Y, upper=True, left=False)
+
+    def _pencil(self, s: Points) -> Complex128[Tensor, "k n n"]:
+        return s[:, None, None] * torch.eye(len(self.T), device="cpu") - self.T
+
+    def cost(self) -> int:
+        """A matrix a point."""
+        return self.T.numel()
 
 
 class DenseSystem(System):
@@ -121,6 +164,9 @@ class DenseSystem(System):
 
     def _cost(self) -> int:
         return self.n**2
+
+    def _resolvent(self) -> DenseResolvent:
+        return DenseResolvent.of(self.A, self.B, self.C)
 
     def _step(self) -> DenseStep:
         return DenseStep(self.A)

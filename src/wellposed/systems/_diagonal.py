@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Complex, Shaped
+from jaxtyping import Bool, Complex, Complex128, Shaped
 from torch import Tensor
 
 from wellposed.errors import NotRealError, ShapeError
 from wellposed.systems._base import Method, System, as_tensor, same_dtype
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import match_pairs, real_coordinates, real_modes
+from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 from wellposed.systems._steps import Read
 
 
@@ -34,6 +35,39 @@ class DiagonalStep:
     def squared(self) -> DiagonalStep:
         """The step of ``A A``."""
         return DiagonalStep(self.Lambda**2)
+
+
+@dataclass(frozen=True)
+class DiagonalResolvent(Resolvent):
+    """Of a diagonal matrix: everything mode by mode, and exact."""
+
+    Lambda: Complex128[Tensor, " n"]
+    B: Complex128[Tensor, "n m"]
+    C: Complex128[Tensor, "p n"]
+
+    def peaks(self) -> Complex128[Tensor, " n"]:
+        """The eigenvalues."""
+        return self.Lambda
+
+    def norm_A(self) -> float:
+        """The largest eigenvalue."""
+        return self.Lambda.abs().max().item()
+
+    def norm(self, s: Points) -> Real:
+        """One over the distance to the nearest eigenvalue."""
+        return self._modes(s).abs().amax(-1)
+
+    def solvers(self, s: Points) -> tuple[Solve, Solve]:
+        """Mode by mode."""
+        R = self._modes(s)
+        return lambda X: R[..., None] * X, lambda Y: Y * R[:, None, :]
+
+    def _modes(self, s: Points) -> Complex128[Tensor, "k n"]:
+        return 1 / (s[:, None] - self.Lambda)
+
+    def cost(self) -> int:
+        """A few vectors a point."""
+        return 4 * len(self.Lambda)
 
 
 class DiagonalSystem(System):
@@ -178,6 +212,13 @@ class DiagonalSystem(System):
 
     def _reading(self) -> tuple[Tensor, Read]:
         return (self.C * self._weight[..., None, :], lambda y: y.real) if self.pairs else (self.C, lambda y: y)
+
+    def _surely_stable(self) -> bool:
+        return False  # its poles are exact: let them decide
+
+    def _resolvent(self) -> DiagonalResolvent:
+        full = self.to_full()
+        return DiagonalResolvent(*(t.to(torch.complex128) for t in (full.Lambda, full.B, full.C)))
 
     def _step(self) -> DiagonalStep:
         return DiagonalStep(self.Lambda)

@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import torch
-from jaxtyping import Complex, Shaped
+from jaxtyping import Complex, Complex128, Shaped
 from torch import Tensor
 
 from wellposed.errors import ShapeError
 from wellposed.systems._base import Method, System, as_tensor, same_dtype
 from wellposed.systems._dense import DenseStep, DenseSystem
 from wellposed.systems._pairs import real_coordinates
+from wellposed.systems._resolvent import Points, Real, Resolvent, Solve, norm, norms
+
+
+@dataclass(frozen=True)
+class LowRankResolvent(Resolvent):
+    """Of ``diag(Lambda) - P Q^*``, by the Woodbury identity from that of the diagonal part."""
+
+    Lambda: Complex128[Tensor, " n"]
+    P: Complex128[Tensor, "n rank"]
+    Q: Complex128[Tensor, "n rank"]
+    B: Complex128[Tensor, "n m"]
+    C: Complex128[Tensor, "p n"]
+
+    def peaks(self) -> Complex128[Tensor, " n"]:
+        """The eigenvalues of the diagonal part, near which spikes stand."""
+        return self.Lambda
+
+    def norm_A(self) -> float:
+        """The norms of both parts added."""
+        return self.Lambda.abs().max().item() + norm(self.P) * norm(self.Q)
+
+    def norm(self, s: Points) -> Real:
+        """The norms of both terms of the Woodbury identity added."""
+        R, RP, QR, inverse = self._woodbury(s)
+        return R.abs().amax(-1) + norms(RP) * norms(inverse) * norms(QR)
+
+    def solvers(self, s: Points) -> tuple[Solve, Solve]:
+        """The diagonal part, and a correction of low rank."""
+        R, RP, QR, inverse = self._woodbury(s)
+        PK, KQ = RP @ inverse, inverse @ QR
+        return (
+            lambda X: R[..., None] * X - PK @ (QR @ X),
+            lambda Y: Y * R[:, None, :] - (Y @ RP) @ KQ,
+        )
+
+    def _woodbury(self, s: Points) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        R = 1 / (s[:, None] - self.Lambda)
+        RP, QR = R[..., None] * self.P, self.Q.mH * R[:, None, :]
+        return R, RP, QR, torch.linalg.inv(torch.eye(self.P.shape[-1], device="cpu") + QR @ self.P)
+
+    def cost(self) -> int:
+        """A few vectors a point."""
+        return 4 * len(self.Lambda)
 
 
 class DPLRSystem(System):
@@ -89,6 +133,13 @@ class DPLRSystem(System):
 
     def _cost(self) -> int:
         return self.n * (self.inputs + self.outputs + 2 * self.P.shape[-1])
+
+    def _resolvent(self) -> Resolvent:
+        if bool((self.Lambda.real.abs() <= 1e-6 * self.Lambda.abs()).any()):
+            # The diagonal part alone has a pole on the axis, where the Woodbury identity would divide by 0.
+            return self.to_dense()._resolvent()
+        parts = (self.Lambda, self.P, self.Q, self.B, self.C)
+        return LowRankResolvent(*(t.to(torch.complex128) for t in parts))
 
     def _step(self) -> DenseStep:
         return self.to_dense()._step()
