@@ -60,11 +60,11 @@ def _smooth(V: Array, W: Array, x: Array, p: float) -> tuple[float, Array]:
 def _weights(M: Array, p: float) -> tuple[Array, float]:
     """Gradient of ``log ||M e^x||_p`` with respect to x (it sums to 1), and the value."""
     s, R = np.linalg.svd(M, full_matrices=False)[1:]
-    t, excess = schatten(s / s[0], p)
+    t, excess = schatten_weights(s / s[0], p)
     return (np.abs(R) ** 2).T @ t, float(np.log(s[0]) + excess)
 
 
-def schatten(ratios: Array, p: float) -> tuple[Array, float]:
+def schatten_weights(ratios: Array, p: float) -> tuple[Array, float]:
     """Weights of the singular values ``s_i = ratios_i max(s)`` in their Schatten p-norm, and log of it over max(s)."""
     t = ratios**p
     total = t.sum()
@@ -82,5 +82,5 @@ def _evaluate(V: Array, W: Array, d: Array, p: float) -> Scaling:
 
 def _density(M: Array, p: float) -> Array:
     U, s, _ = np.linalg.svd(M, full_matrices=False)
-    t, _ = schatten(s / s[0], p)
+    t, _ = schatten_weights(s / s[0], p)
     return (np.abs(U.conj().T @ M) ** 2 * t[:, None]).sum(axis=0)

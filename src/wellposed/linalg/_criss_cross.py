@@ -27,7 +27,7 @@ def pseudospectral_abscissa(T: Array, eps: float) -> float:
     best = rightmost.real
     while best > x + 1e-13 * reach:
         x = best
-        for y in lines:
+        for y in lines:  # best grows while the loop runs: later lines start farther right, or are skipped
             if _sigma(T, complex(best, y)) < eps:
                 best = _boundary(T, complex(best, y), eps, 2 * reach)
         lines = _midpoints(T, best, eps, reach)

@@ -29,7 +29,7 @@ class Eigen:
     """How many conjugate pairs lead the list; 0 for a complex matrix."""
 
     @cached_property
-    def balanced(self) -> float:
+    def balanced_condition(self) -> float:
         """Condition number with ``|v_j| = |w_j|``: an upper bound of the infimum, cheap and close."""
         if not np.abs(self.W).max() < _HUGE:
             return np.inf
@@ -95,7 +95,7 @@ def _eig(M: Array) -> tuple[Array, Array]:
     """
     lam, V, residual = _unit_eig(M)
     if residual > 1e-14 * len(M) * np.abs(M).max():
-        w = np.random.default_rng(0).standard_normal(len(M))
+        w = np.random.default_rng(0).standard_normal(len(M))  # any direction without zeros; always the same one
         Q = np.eye(len(M)) - 2 / (w @ w) * np.outer(w, w)
         again = _unit_eig(M, Q)
         lam, V, _ = again if again[2] < residual else (lam, V, residual)

@@ -7,9 +7,9 @@ import numpy as np
 from wellposed.linalg._matrix import Array
 
 _SMALL = 32  # up to here a singular value decomposition at every place is as fast
-_BLOCK = 32
+_BLOCK = 32  # rows solved one by one, before a product takes care of all the others
 _CHECKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 80, 100)  # Lanczos steps; looking costs more than two of them
-_RESIDUAL = 1e-5
+_RESIDUAL = 1e-5  # relative; the Ritz value is then good to its square, ten digits
 _HUGE = 1e140  # its square is still a float
 _CHUNK = 200  # places worked on together: more memory gains no time
 

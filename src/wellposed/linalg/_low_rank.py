@@ -15,7 +15,7 @@ import numpy as np
 from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._matrix import Array, norm2
 
-_LEVEL = 0.05
+_LEVEL = 0.05  # of eps: sigma_min where z is put
 _DEPTHS = (0.6, 0.0, 1.5)  # other places on the ray from the centre (0) to the boundary (1)
 
 
@@ -28,19 +28,19 @@ def low_rank_candidates(A: Array, eps: float, *, rank: int | None = 1, thorough:
     boundaries = []
     for ray in _rays(A):
         boundary = _boundary(A, centre, ray, eps)
-        found = list(_at(A, centre + boundary * ray, eps, rank))
-        boundaries.append((min(f.balanced for f in found), ray, boundary))
+        found = list(_candidates_at(A, centre + boundary * ray, eps, rank))
+        boundaries.append((min(f.balanced_condition for f in found), ray, boundary))
         yield from found
     if not thorough:
         return
     _, ray, boundary = min(boundaries, key=lambda item: item[0])
     for depth in _DEPTHS:
-        yield from _at(A, centre + depth * boundary * ray, eps, rank)
+        yield from _candidates_at(A, centre + depth * boundary * ray, eps, rank)
 
 
 def _rays(A: Array) -> tuple[complex | float, ...]:
     if np.isrealobj(A):
-        return (-1.0, 1.0)
+        return (-1.0, 1.0)  # z on the real axis has real singular vectors, so that E is real
     return tuple(np.exp(0.25j * np.pi * k) for k in range(8))
 
 
@@ -52,17 +52,17 @@ def _boundary(A: Array, centre: complex | float, ray: complex | float, eps: floa
     """Distance from the centre along a ray at which sigma_min(A - zI) reaches the level, to 3 %."""
     far = norm2(A - centre * np.eye(len(A))) + eps  # sigma_min is at least eps there
     near = 0.0
-    while far - near > 0.03 * far:
+    while far - near > 0.03 * far:  # each step is a decomposition, and the place hardly matters
         middle = (near + far) / 2
         near, far = (middle, far) if _sigma_min(A, centre + middle * ray) < _LEVEL * eps else (near, middle)
     return (near + far) / 2
 
 
-def _at(A: Array, z: complex | float, eps: float, rank: int | None) -> Iterator[Eigen]:
+def _candidates_at(A: Array, z: complex | float, eps: float, rank: int | None) -> Iterator[Eigen]:
     U, s, Vh = np.linalg.svd(A - z * np.eye(len(A)))
     k = max(1, int((s < 0.1 * eps).sum())) if rank is None else rank
     # Distinct weights keep the eigenvalues of equal blocks apart; the largest is 1, so that ||E|| = eps.
     weights = np.linspace(1.0, 0.5, k) if k > 1 else np.ones(1)
     E = eps * (U[:, len(s) - k :] * weights[::-1]) @ Vh[len(s) - k :]
-    for sign in (1, -1):
+    for sign in (1, -1):  # one lifts the singular value, the other takes it through zero; either may do better
         yield eigen(A, sign * E)

@@ -73,19 +73,19 @@ def unit_of(*arrays: Array | float) -> float:
     return float(np.ldexp(1.0, int(np.frexp(top)[1]) - 1)) if top > 0 else 1.0
 
 
-def divided(A: Array, unit: float) -> Array:
+def to_unit(A: Array, unit: float) -> Array:
     """``A / unit``, for a unit from ``unit_of``."""
     return (_parts(A) / unit).view(A.dtype)
 
 
-def scaled(unit: float, *arrays: Array) -> list[Array]:
-    """``unit`` times every array: the way back from ``divided``, refused where floats cannot hold the result."""
+def from_unit(unit: float, *arrays: Array) -> list[Array]:
+    """``unit`` times every array: the way back from ``to_unit``, refused where floats cannot hold the result."""
     with np.errstate(over="ignore"):
         found = [(unit * _parts(array)).view(array.dtype) for array in arrays]
     if not all(np.isfinite(array).all() for array in found):
         raise NotFiniteError("the results are beyond the largest float, 1.8e308: divide A by 2**40 first")
     for new, old in zip(found, arrays, strict=True):
-        if np.abs(divided(new, unit) - old).max() > 1e-12 * np.abs(old).max():
+        if np.abs(to_unit(new, unit) - old).max() > 1e-12 * np.abs(old).max():
             raise ArgumentError("the results vanish below the smallest float, 2.2e-308: multiply A by 2**80 first")
     return found
 

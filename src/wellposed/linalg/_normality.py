@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellposed.linalg._eigen import eigen
-from wellposed.linalg._matrix import Array, as_matrix, divided, scaled, unit_of
+from wellposed.linalg._matrix import Array, as_matrix, from_unit, to_unit, unit_of
 
 
 def schur_form(A: Array) -> Array:
@@ -21,8 +21,8 @@ def departure_from_normality(A: Any) -> float:
     """Henrici's departure: the Frobenius norm of the strictly upper part of the Schur form; 0 for a normal matrix."""
     A = as_matrix(A)
     unit = unit_of(A)
-    upper = np.triu(schur_form(divided(A, unit)), 1)
-    return scaled(unit, np.array([np.linalg.norm(upper)]))[0].item()
+    upper = np.triu(schur_form(to_unit(A, unit)), 1)
+    return from_unit(unit, np.array([np.linalg.norm(upper)]))[0].item()
 
 
 def eigenvector_condition(A: Any) -> float:
@@ -33,5 +33,5 @@ def eigenvector_condition(A: Any) -> float:
     the computed vectors are dependent. Read 1e8 and beyond as "at least": docs/devdocs/condition.md.
     """
     A = as_matrix(A)
-    result = eigen(divided(A, unit_of(A)), np.zeros_like(A))
-    return result.scaling.condition if np.isfinite(result.balanced) else float("inf")
+    result = eigen(to_unit(A, unit_of(A)), np.zeros_like(A))
+    return result.scaling.condition if np.isfinite(result.balanced_condition) else float("inf")

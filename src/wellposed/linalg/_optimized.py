@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wellposed.linalg._condition import schatten
+from wellposed.linalg._condition import schatten_weights
 from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._matrix import Array, norm2
 
@@ -51,7 +51,7 @@ def refine(problem: Problem, start: Eigen, *, rough: bool = False) -> tuple[Eige
     n = len(problem.A)
     x = np.concatenate([_pack(start.E, problem.real), np.log(np.sqrt(np.linalg.norm(start.W, axis=1)))])
     scale = max(norm2(start.E), 1e-300)
-    x[:-n] /= scale
+    x[:-n] /= scale  # entries about as large as the log lengths beside them, which L-BFGS takes alike
     converged = False
     for p, ftol in _ROUGH if rough else _STAGES:
         objective = _objective(problem, p, scale)
@@ -62,15 +62,15 @@ def refine(problem: Problem, start: Eigen, *, rough: bool = False) -> tuple[Eige
         x, converged = found.x, bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
     E = scale * _unpack(x[:-n], n, problem.real)
     if problem.eps is not None:
-        E = problem.eps / norm2(E) * E
+        E = problem.eps / norm2(E) * E  # the size is exact in the end: until here it was that of a Schatten norm
     return eigen(problem.A, E), converged
 
 
 def value(problem: Problem, result: Eigen) -> float:
     """The objective itself, without smoothing: smaller is better."""
-    if not np.isfinite(result.balanced):
+    if not np.isfinite(result.balanced_condition):
         return np.inf
-    kappa = float(np.linalg.cond(result.V)) if problem.unit_columns else result.balanced
+    kappa = float(np.linalg.cond(result.V)) if problem.unit_columns else result.balanced_condition
     if problem.gamma is None:
         return kappa
     return kappa**problem.power + problem.gamma * float(np.linalg.norm(result.E, "fro" if problem.norm == "fro" else 2))
@@ -143,12 +143,12 @@ def _log_kappa(problem: Problem, E: Array, log_d: Array, p: float) -> tuple[floa
         raise np.linalg.LinAlgError
     d = np.ones_like(log_d) if problem.unit_columns else np.exp(log_d)
     U, s, Rh = np.linalg.svd(V * d)
-    (a, above), (b, below) = schatten(s / s[0], p), schatten(s[-1] / s, p)
+    (a, above), (b, below) = schatten_weights(s / s[0], p), schatten_weights(s[-1] / s, p)
     value = float(np.log(s[0] / s[-1]) + (above + below))
     g_VD = (U * ((a - b) / s)) @ Rh
     g_V = g_VD * d
     g_d = np.real(np.sum(g_V.conj() * V, axis=0))
-    g_V = g_V - V * np.sum(V.conj() * g_V, axis=0)
+    g_V = g_V - V * np.sum(V.conj() * g_V, axis=0)  # columns keep length 1: what points along them has no effect
     difference = lam - lam[:, None]
     equal = difference == 0  # the diagonal, and eigenvalues that coincide: no direction is better than another there
     F = np.where(equal, 0, 1 / np.where(equal, 1, difference))
@@ -156,6 +156,7 @@ def _log_kappa(problem: Problem, E: Array, log_d: Array, p: float) -> tuple[floa
     if problem.margin is not None:
         unit = max(problem.margin, problem.scale, 1e-300)
         excess = np.maximum(0, (lam.real + problem.margin) / unit)
+        # A weight of 10 on a logarithm: a mode that is off by one unit costs as much as a kappa larger by e^10.
         value += 10 * float((excess**2).sum())
         g_E = g_E + W.conj().T @ (20 * excess / unit * V).conj().T
     return value, g_E.real if problem.real else g_E, g_d

@@ -15,7 +15,7 @@ from wellposed._checks import number, positive_int
 from wellposed.errors import ArgumentError
 from wellposed.linalg._criss_cross import pseudospectral_abscissa
 from wellposed.linalg._inverse_lanczos import sigma_min, sigma_min_at
-from wellposed.linalg._matrix import Array, as_matrix, divided, norm2, scaled, unit_of
+from wellposed.linalg._matrix import Array, as_matrix, from_unit, norm2, to_unit, unit_of
 from wellposed.linalg._normality import schur_form
 
 
@@ -44,7 +44,7 @@ class Pseudospectra:
             raise ArgumentError(f"eps must be finite and not negative, got {eps:g}")
         T = self.T.numpy()
         unit = unit_of(T, eps)
-        return unit * pseudospectral_abscissa(divided(T, unit), eps / unit)
+        return unit * pseudospectral_abscissa(to_unit(T, unit), eps / unit)
 
     def refined(self, level: float | int, *more: float | int) -> Pseudospectra:
         """The same on a grid twice as fine, computed only where the curves ``sigma = level`` pass; may be repeated.
@@ -54,15 +54,16 @@ class Pseudospectra:
         """
         old, T = self.sigma.numpy(), self.T.numpy()
         x, y = _finer(self.x.numpy()), _finer(self.y.numpy())
+        # In logarithms: sigma falls by powers of ten towards an eigenvalue.
         sigma = np.exp(_finer(_finer(np.log(np.maximum(old, 1e-300))).T).T)
         sigma[::2, ::2] = old
-        known = np.zeros(sigma.shape, dtype=bool)
-        known[::2, ::2] = self.computed.numpy()
-        new = _near_levels(self, [number(value, "level") for value in (level, *more)]) & ~known
+        computed = np.zeros(sigma.shape, dtype=bool)
+        computed[::2, ::2] = self.computed.numpy()
+        new = _near_levels(self, [number(value, "level") for value in (level, *more)]) & ~computed
         z = (x + 1j * y[:, None])[new]
         unit = unit_of(T, x, y)
-        sigma[new] = unit * sigma_min_at(divided(T, unit), divided(z, unit))
-        parts = {"x": x, "y": y, "sigma": sigma, "computed": known | new}
+        sigma[new] = unit * sigma_min_at(to_unit(T, unit), to_unit(z, unit))
+        parts = {"x": x, "y": y, "sigma": sigma, "computed": computed | new}
         return dataclasses.replace(self, **{name: torch.from_numpy(part) for name, part in parts.items()})
 
 
@@ -84,24 +85,24 @@ def pseudospectra(
     """
     A = as_matrix(A)
     points = positive_int(points, "points")
-    ends = np.array(_box(A) if box is None else _checked(box))
+    ends = np.array(_default_box(A) if box is None else _check_box(box))
     unit = unit_of(A, ends)
     left, right, bottom, top = ends / unit
-    T = schur_form(divided(A, unit))
+    T = schur_form(to_unit(A, unit))
     x, y = np.linspace(left, right, points), np.linspace(bottom, top, points)
     mirrored = np.isrealobj(A) and bottom == -top and points > 1
     half = points // 2 if mirrored else 0
-    sigma = sigma_min(T, x + 1j * y[half:, None])
+    sigma = sigma_min(T, x + 1j * y[half:, None])  # conj(z) has the same sigma where A is real
     if mirrored:
         sigma = np.concatenate([sigma[::-1][:half], sigma])
-    x, y, sigma, T = (torch.from_numpy(part) for part in scaled(unit, x, y, sigma, T))
+    x, y, sigma, T = (torch.from_numpy(part) for part in from_unit(unit, x, y, sigma, T))
     return Pseudospectra(x, y, sigma, torch.ones_like(sigma, dtype=torch.bool), T.diagonal().clone(), T)
 
 
-def _box(A: Array) -> tuple[float, ...]:
+def _default_box(A: Array) -> tuple[float, ...]:
     """A little more than the numerical range, which holds every eigenvalue."""
     unit = unit_of(A)
-    A = divided(A, unit)
+    A = to_unit(A, unit)
 
     def ends(H: Array) -> tuple[float, float]:
         values = np.linalg.eigvalsh(H)
@@ -112,19 +113,19 @@ def _box(A: Array) -> tuple[float, ...]:
     if np.isrealobj(A):
         bottom = -top  # equal but for rounding; exactly so, the lower half need not be computed
     pad = 0.1 * max(right - left, top - bottom, 1e-3 * (norm2(A) or 1.0))
-    (box,) = scaled(unit, np.array([left - pad, right + pad, bottom - pad, top + pad]))
+    (box,) = from_unit(unit, np.array([left - pad, right + pad, bottom - pad, top + pad]))
     return tuple(box.tolist())
 
 
-def _checked(box: Any) -> tuple[float, ...]:
+def _check_box(box: Any) -> tuple[float, ...]:
     """The box of a caller, if it is one."""
-    wish = f"box must be (left, right, bottom, top) with left < right and bottom < top, got {box!r}"
+    message = f"box must be (left, right, bottom, top) with left < right and bottom < top, got {box!r}"
     try:
         left, right, bottom, top = (number(end, "box") for end in box)
     except (TypeError, ValueError):  # not four things, or not numbers
-        raise ArgumentError(wish) from None
+        raise ArgumentError(message) from None
     if not (np.isfinite([left, right, bottom, top]).all() and left < right and bottom < top):
-        raise ArgumentError(wish)
+        raise ArgumentError(message)
     return left, right, bottom, top
 
 

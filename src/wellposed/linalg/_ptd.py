@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from wellposed.errors import ConvergenceError, IllConditionedError, UnstableError, WellposedError
-from wellposed.linalg._ask import Ask, checked
 from wellposed.linalg._diagonalization import Diagonalization
 from wellposed.linalg._eigen import Eigen
-from wellposed.linalg._matrix import Array, as_matrices, divided, norm2, scaled, unit_of
+from wellposed.linalg._matrix import Array, as_matrices, from_unit, norm2, to_unit, unit_of
+from wellposed.linalg._request import Request, checked_request
 from wellposed.linalg._saved import NUMBERS, TENSORS
 from wellposed.linalg._search import search
 
@@ -64,7 +64,7 @@ def ptd(
     """
     arrays, device = as_matrices(A)
     arrays = arrays.astype(complex if field == "complex" else arrays.dtype)
-    ask = checked(
+    request = checked_request(
         {"rel": rel, "eps": eps, "cond": cond, "gamma": gamma},
         method=method,
         power=power,
@@ -81,7 +81,7 @@ def ptd(
     results = []
     for index in np.ndindex(batch):
         try:
-            results.append(_diagonalize(arrays[index], ask))
+            results.append(_diagonalize(arrays[index], request))
         except WellposedError as error:
             if not batch:
                 raise
@@ -89,20 +89,21 @@ def ptd(
     return _stack(results, batch, device)
 
 
-def _diagonalize(A: Array, ask: Ask) -> Diagonalization:
+def _diagonalize(A: Array, request: Request) -> Diagonalization:
     """One matrix, in units in which nothing overflows or vanishes."""
     top = np.abs([A.real, A.imag]).max()
     unit = 1.0 if _ORDINARY[0] < top < _ORDINARY[1] else unit_of(A)
-    A = divided(A, unit)
-    ask = ask.about(norm2(A), unit)
-    result, method, converged = search(A, ask)
-    _refuse(A, ask, result, method)
-    # Everything is recomputed from what is returned.
+    A = to_unit(A, unit)
+    request = request.scaled_to(norm2(A), unit)
+    result, method, converged = search(A, request)
+    _refuse(A, request, result, method)
+    # Every number of the result is recomputed from the matrices returned: nothing rests on what a search believed.
     scaling, size = result.scaling, norm2(A) or 1.0
-    d = np.ones(len(A)) if ask.unit_columns else scaling.d
+    d = np.ones(len(A)) if request.unit_columns else scaling.d
     V, V_inv = result.V * d, result.W / d[:, None]
+    # With unit columns, whatever was asked for: a residual must not depend on the lengths of V.
     residual = norm2((A + result.E) @ result.V - result.V * result.lam)
-    Lambda, E = scaled(unit, result.lam, result.E)
+    Lambda, E = from_unit(unit, result.lam, result.E)
     return Diagonalization(
         Lambda=torch.from_numpy(Lambda),
         V=torch.from_numpy(V),
@@ -120,42 +121,43 @@ def _diagonalize(A: Array, ask: Ask) -> Diagonalization:
     )
 
 
-def _refuse(A: Array, ask: Ask, result: Eigen, method: str) -> None:
+def _refuse(A: Array, request: Request, result: Eigen, method: str) -> None:
     """Say what is wrong with a result that is not what was asked for, and which knob to turn."""
-    if ask.margin is not None and result.abscissa > -ask.margin:
-        raise UnstableError(_why_unstable(A, ask, ask.margin, result, method))
-    if ask.avoid_real and result.real_eigenvalues > len(A) % 2:
-        seed = " or seed" if ask.method == "gaussian" else ""
+    if request.margin is not None and result.abscissa > -request.margin:
+        raise UnstableError(_why_unstable(A, request, request.margin, result, method))
+    if request.avoid_real and result.real_eigenvalues > len(A) % 2:
+        seed = " or seed" if request.method == "gaussian" else ""
         raise ConvergenceError(
-            f"{result.real_eigenvalues} real eigenvalues remain: try another {ask.knob}{seed}, "
+            f"{result.real_eigenvalues} real eigenvalues remain: try another {request.knob}{seed}, "
             "or real_eigenvalues='allow'"
         )
-    if not result.balanced < 1 / np.finfo(float).eps:
-        also = "" if ask.tries_everything else ", or method='auto'"
+    if not result.balanced_condition < 1 / np.finfo(float).eps:
+        also = "" if request.tries_everything else ", or method='auto'"
         raise IllConditionedError(
-            f"A + E is still defective to working precision, kappa(V) = {result.balanced:.3g}, with ||E|| = "
-            f"{ask.unit * norm2(result.E):.3g} ({method}): take {ask.change(1)}{also}"
+            f"A + E is still defective to working precision, kappa(V) = {result.balanced_condition:.3g}, "
+            f"with ||E|| = {request.unit * norm2(result.E):.3g} ({method}): take {request.knob_change(1)}{also}"
         )
 
 
-def _why_unstable(A: Array, ask: Ask, margin: float, result: Eigen, method: str) -> str:
-    wish = "negative" if margin < 1e-300 else f"at most {-ask.unit * margin:g}"
+def _why_unstable(A: Array, request: Request, margin: float, result: Eigen, method: str) -> str:
+    aim = "negative" if margin < 1e-300 else f"at most {-request.unit * margin:g}"
     if norm2(A) == 0:
-        return f"max Re(Lambda) is to be {wish}, but A is zero: shift it, A - delta I"
+        return f"max Re(Lambda) is to be {aim}, but A is zero: shift it, A - delta I"
     reached = (
-        f"max Re(Lambda) is to be {wish}, reached {ask.unit * result.abscissa:.4g} with ||E||/||A|| = "
+        f"max Re(Lambda) is to be {aim}, reached {request.unit * result.abscissa:.4g} with ||E||/||A|| = "
         f"{norm2(result.E) / norm2(A):.3g} ({method}): "
     )
-    mean, spent = float(np.trace(A).real) / len(A), max(norm2(result.E), ask.eps or 0.0)
+    mean, spent = float(np.trace(A).real) / len(A), max(norm2(result.E), request.eps or 0.0)
     if mean - spent > -margin:  # tr(A + E) is the sum of Lambda, and |tr(E)| <= n ||E||
         return reached + (
-            f"no E of this size does, as the mean of Re(Lambda) is {ask.unit * mean:.4g} for A and moves by at most "
-            f"||E|| = {ask.unit * spent:.4g}; shift A, A - delta I, or take {ask.change(1)}"
+            f"no E of this size does, as the mean of Re(Lambda) is {request.unit * mean:.4g} for A and moves by "
+            f"at most ||E|| = {request.unit * spent:.4g}; shift A, A - delta I, or take {request.knob_change(1)}"
         )
     own = float(np.linalg.eigvals(A).real.max())
-    size = ask.change(-1) if own <= -margin else f"{ask.change(1)} (A itself has {ask.unit * own:.4g})"
-    milder = "" if wish == "negative" else " or a smaller margin"
-    return reached + f"take {size}{milder}" + ("" if ask.tries_everything else ", or method='optimized'")
+    larger = f"{request.knob_change(1)} (A itself has {request.unit * own:.4g})"
+    size = request.knob_change(-1) if own <= -margin else larger
+    milder = "" if aim == "negative" else " or a smaller margin"
+    return reached + f"take {size}{milder}" + ("" if request.tries_everything else ", or method='optimized'")
 
 
 def _stack(results: list[Diagonalization], batch: tuple[int, ...], device: torch.device) -> Diagonalization:

@@ -153,7 +153,7 @@ class DenseSystem(System):
         # A rational function of degree n is real exactly if it is so at enough points; these are generic ones.
         scale = torch.linalg.matrix_norm(self.A).max().clamp(min=1e-300)
         angle = torch.arange(1, 2 * self.n + 2, dtype=self.B.real.dtype, device=self.B.device)
-        s = scale * torch.polar(1 + angle / len(angle), 2.399963 * angle)
+        s = scale * torch.polar(1 + angle / len(angle), 2.399963 * angle)  # steps of the golden angle never align
         G, mirrored = self(s), self(s.conj()).conj()
         defect = (G - mirrored).abs().max().item() / 2
         size = G.abs().max().item()

@@ -1,9 +1,8 @@
-"""The wishes of one call of ``ptd``: checked once, then asked of every candidate."""
+"""What one call of ``ptd`` asks for: checked once, then held against every candidate."""
 
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from wellposed._checks import number
+from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.linalg._eigen import Eigen
 
 METHODS = ("auto", "rank-one", "optimized", "gaussian")
 _KNOBS = {"rel": 1, "eps": 1, "cond": -1, "gamma": -1}  # whether more of it makes a larger or a smaller perturbation
-_TINY = float(np.nextafter(0, 1))
+_TINY = float(np.nextafter(0, 1))  # the margin of "negative": any real part below zero will do
 _OUT_OF_PROPORTION = 1e100  # times ||A||: squares of such an E are still floats
 
 
 @dataclass(frozen=True)
-class Ask:
-    """The wishes of one call. Numbers in the unit of ``A`` are given in multiples of ``unit``."""
+class Request:
+    """What one call asks for. Numbers in the unit of ``A`` are given in multiples of ``unit``."""
 
     method: str
     knob: str
@@ -51,8 +51,8 @@ class Ask:
         """Whether no other method could do better."""
         return self.method in ("auto", "optimized")
 
-    def about(self, size: float, unit: float) -> Ask:
-        """The same wishes about a matrix ``A / unit`` of norm ``size``."""
+    def scaled_to(self, size: float, unit: float) -> Request:
+        """The same request about a matrix ``A / unit`` of norm ``size``."""
         eps = {"rel": size * self.amount, "eps": self.amount / unit}.get(self.knob)
         gamma = self.amount * unit if self.knob == "gamma" else None
         if (eps is not None and eps > _OUT_OF_PROPORTION * size > 0) or gamma in (0, np.inf):
@@ -60,32 +60,32 @@ class Ask:
         margin = None if self.margin is None else max(self.margin / unit, _TINY)
         return dataclasses.replace(self, eps=eps, gamma=gamma, margin=margin, unit=unit)
 
-    def change(self, sign: int) -> str:
+    def knob_change(self, sign: int) -> str:
         """What makes the perturbation larger (1) or smaller (-1), in words."""
         return f"a {'larger' if sign == _KNOBS[self.knob] else 'smaller'} {self.knob}"
 
-    def pleases(self, result: Eigen) -> bool:
-        """Whether a candidate meets the wishes about its spectrum."""
+    def meets(self, result: Eigen) -> bool:
+        """Whether a candidate has the spectrum asked for: stable, and in conjugate pairs."""
         stable = self.margin is None or result.abscissa <= -self.margin
+        # A real matrix of odd size has a real eigenvalue, whatever is done to it.
         return stable and (not self.avoid_real or result.real_eigenvalues <= len(result.lam) % 2)
 
-    def key(self, result: Eigen) -> tuple[bool, float]:
-        """Sort key: wishes first, then the condition number."""
-        return (not self.pleases(result), result.balanced)
+    def sort_key(self, result: Eigen) -> tuple[bool, float]:
+        """Best first: the spectrum asked for, then the condition number."""
+        return (not self.meets(result), result.balanced_condition)
 
     def choose(self, candidates: Iterable[Eigen]) -> Eigen:
         """The best candidate; among those within 5 % of it, the one with fewest real eigenvalues.
 
         A real eigenvalue takes as much room in a layer as a whole conjugate pair.
         """
-        found = sorted(candidates, key=self.key)
-        close = [
-            c for c in found if self.pleases(c) == self.pleases(found[0]) and c.balanced <= 1.05 * found[0].balanced
-        ]
+        found = sorted(candidates, key=self.sort_key)
+        best, limit = self.meets(found[0]), 1.05 * found[0].balanced_condition
+        close = [c for c in found if self.meets(c) == best and c.balanced_condition <= limit]
         return min(close, key=lambda c: c.real_eigenvalues)
 
 
-def checked(
+def checked_request(
     knobs: dict[str, Any],
     *,
     method: str,
@@ -98,8 +98,8 @@ def checked(
     field: str,
     seed: Any,
     complex_valued: bool,
-) -> Ask:
-    """The wishes, after everything has been looked at; one that would have no effect is refused."""
+) -> Request:
+    """The request, after everything has been looked at; an argument that would have no effect is refused."""
     for kind, name, known in (
         ("method", method, METHODS),
         ("norm", norm, ("fro", "spectral")),
@@ -109,7 +109,7 @@ def checked(
     ):
         if name not in known:
             raise UnknownNameError(kind, name, known)
-    knob, amount = _one(knobs)
+    knob, amount = _single_knob(knobs)
     if power not in (1, 2) or isinstance(power, bool):
         raise ArgumentError(f"power must be 1 or 2, got {power!r}")
     if knob == "gamma" and method not in ("auto", "optimized"):
@@ -124,7 +124,7 @@ def checked(
             "real_eigenvalues='avoid' makes conjugate pairs, and a complex matrix has none: drop it"
             + (", or field='complex'" if field == "complex" else "")
         )
-    return Ask(
+    return Request(
         method=method,
         knob=knob,
         amount=amount,
@@ -134,11 +134,11 @@ def checked(
         margin=_margin(stable, margin),
         avoid_real=real_eigenvalues == "avoid",
         complex_valued=complex_valued,
-        seed=_seed(seed),
+        seed=checked_seed(seed),
     )
 
 
-def _one(knobs: dict[str, Any]) -> tuple[str, float]:
+def _single_knob(knobs: dict[str, Any]) -> tuple[str, float]:
     """The one knob that was given."""
     given = {name: number(value, name) for name, value in knobs.items() if value is not None} or {"rel": 0.1}
     if len(given) > 1:
@@ -161,15 +161,3 @@ def _margin(stable: Any, margin: Any) -> float | None:
     if not (np.isfinite(margin) and margin > 0):
         raise ArgumentError(f"margin must be a positive number, got {margin:g}; for max Re < 0 pass stable=True")
     return margin
-
-
-def _seed(seed: Any) -> int:
-    try:
-        found = operator.index(seed)
-    except TypeError:
-        found = None
-    if found is None or isinstance(seed, bool):
-        raise ArgumentError(f"seed must be a whole number, got {seed!r}")
-    if found < 0:
-        raise ArgumentError(f"seed must not be negative, got {found}")
-    return found
