@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from wellposed.data import TASKS, Pathfinder, SequenceDataset, load, prepare, task
-from wellposed.data._pathfinder import generate
+from wellposed.data.tasks._pathfinder import generate
 from wellposed.errors import DataError
 from wellposed.experiments._provenance import provenance
 

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from scipy.ndimage import grey_dilation
 
-from wellposed.data._pathfinder import Parameters
+from wellposed.data.tasks._pathfinder import Parameters
 
 
 @dataclass

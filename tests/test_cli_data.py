@@ -17,9 +17,10 @@ from rich.console import Console
 from file_server import FileServer
 from test_cli import wellposed
 from wellposed.cli import main
-from wellposed.data import Info, SequenceDataset, Vocabulary, _sources, load
-from wellposed.data._checksum import checksum_of
+from wellposed.data import Info, SequenceDataset, Vocabulary, load
 from wellposed.data._rows import RaggedRows
+from wellposed.data.download import _sources
+from wellposed.data.store._checksum import checksum_of
 from wellposed.report import print_samples, save_samples
 
 SMALL = ("--options", "count=8", "steps=200", "grid=[2,2]")
@@ -115,7 +116,9 @@ def test_options_of_another_kind_get_one_too(option: str, message: str, tmp_path
 
 FETCH = """
 import sys
-from wellposed.data import _fetch, _http, _sources, smnist, SMNIST, text, Text
+from wellposed.data import SMNIST, Text
+from wellposed.data.download import _fetch
+from wellposed.data.tasks import text
 from wellposed.cli import main
 
 def local(download):

@@ -35,7 +35,7 @@ def list_tasks(root: Folder = None) -> None:
 
 
 def _state(task: Any, place: Path) -> str:
-    from wellposed.data._cache import why_not
+    from wellposed.data.store import why_not
 
     task = task.resolved(place)
     folder = task.folder(place)
@@ -131,8 +131,7 @@ def show(
 
 
 def _describe(folder: Path) -> None:
-    from wellposed.data import _manifest
-    from wellposed.data._cache import read
+    from wellposed.data.store import _manifest, read
 
     for split in dict.fromkeys(name.partition("/")[0] for name in _manifest.read(folder)["arrays"]):
         print(f"  {read(folder, split)}")

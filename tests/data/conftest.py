@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wellposed.data import _fetch, _http
+from wellposed.data.download import _fetch, _http
 
 
 @pytest.fixture(autouse=True)

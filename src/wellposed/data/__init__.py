@@ -3,22 +3,25 @@
 from typing import Any
 
 from wellposed.data._batches import Batches
-from wellposed.data._builder import Builder
 from wellposed.data._dataset import Batch, Info, PairBatch, SequenceDataset
 from wellposed.data._order import Order
 from wellposed.data._registry import TASKS, data_root, fetch, load, prepare, task, verify
-from wellposed.data._task import Task, held_out
 from wellposed.data._vocabulary import Vocabulary
-from wellposed.data.image import Image
-from wellposed.data.listops import ListOps
-from wellposed.data.pathfinder import Pathfinder
-from wellposed.data.pathx import PathX
-from wellposed.data.peerread import PeerRead
-from wellposed.data.retrieval import Retrieval
-from wellposed.data.scifar import SCIFAR
-from wellposed.data.sinusoids import Sinusoids
-from wellposed.data.smnist import SMNIST
-from wellposed.data.text import Text
+from wellposed.data.store import Builder
+from wellposed.data.tasks import (
+    SCIFAR,
+    SMNIST,
+    Image,
+    ListOps,
+    Pathfinder,
+    PathX,
+    PeerRead,
+    Retrieval,
+    Sinusoids,
+    Task,
+    Text,
+    held_out,
+)
 
 __all__ = [
     "SCIFAR",

@@ -9,22 +9,24 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from wellposed.data import _cache
-from wellposed.data._archive import unpack
-from wellposed.data._builder import Progress
+from wellposed.data import store
 from wellposed.data._dataset import SequenceDataset
-from wellposed.data._fetch import fetch as fetch_file
-from wellposed.data._task import Task
-from wellposed.data.image import Image
-from wellposed.data.listops import ListOps
-from wellposed.data.pathfinder import Pathfinder
-from wellposed.data.pathx import PathX
-from wellposed.data.peerread import PeerRead
-from wellposed.data.retrieval import Retrieval
-from wellposed.data.scifar import SCIFAR
-from wellposed.data.sinusoids import Sinusoids
-from wellposed.data.smnist import SMNIST
-from wellposed.data.text import Text
+from wellposed.data.download import fetch as fetch_file
+from wellposed.data.download import unpack
+from wellposed.data.store import Progress
+from wellposed.data.tasks import (
+    SCIFAR,
+    SMNIST,
+    Image,
+    ListOps,
+    Pathfinder,
+    PathX,
+    PeerRead,
+    Retrieval,
+    Sinusoids,
+    Task,
+    Text,
+)
 from wellposed.errors import ArgumentError, DataError, UnknownNameError
 
 _ALL = (ListOps, Text, Retrieval, PeerRead, Image, Pathfinder, PathX, SCIFAR, SMNIST, Sinusoids)
@@ -68,7 +70,7 @@ def load(
     >>> x.shape, y.tolist()
     (torch.Size([1000, 1]), [50.0, 1.0])
     """
-    return _cache.read(prepare(name, root, **options), split)
+    return store.read(prepare(name, root, **options), split)
 
 
 def prepare(
@@ -84,14 +86,14 @@ def prepare(
     Whether it is sound is told from sizes and times of the files, or, ``closely``, from every byte of them.
     """
     place = data_root(root)
-    return _cache.prepare(task(name, **options).resolved(place), place, progress, closely=closely)
+    return store.prepare(task(name, **options).resolved(place), place, progress, closely=closely)
 
 
 def verify(name: str | Task, root: str | os.PathLike[str] | None = None, **options: Any) -> Path:
     """Compare every byte of a prepared task, and of its sources as far as they are there, with the manifest."""
     place = data_root(root)
     asked = task(name, **options).resolved(place)
-    if (reason := _cache.why_not(asked, place, closely=True)) is not None:
+    if (reason := store.why_not(asked, place, closely=True)) is not None:
         remedy = "'wellposed data prepare'" if asked.name in TASKS else "prepare(..., closely=True)"
         raise DataError(f"{asked.folder(place)}: {reason}; {remedy} builds it")
     return asked.folder(place)

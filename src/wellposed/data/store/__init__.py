@@ -1,0 +1,28 @@
+"""Prepared tasks on disk: written by a builder, described by a manifest, found again or built anew.
+
+Nothing here knows a particular task, or where its files come from.
+"""
+
+from wellposed.data.store._builder import Builder, Picked, Progress
+from wellposed.data.store._cache import prepare, read, why_not
+from wellposed.data.store._checksum import algorithm_of, checksum_of, verify
+from wellposed.data.store._fields import check_fields, is_name
+from wellposed.data.store._lock import locked
+from wellposed.data.store._shards import Part, make_parts
+
+__all__ = [
+    "Builder",
+    "Part",
+    "Picked",
+    "Progress",
+    "algorithm_of",
+    "check_fields",
+    "checksum_of",
+    "is_name",
+    "locked",
+    "make_parts",
+    "prepare",
+    "read",
+    "verify",
+    "why_not",
+]
