@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import subprocess
 import sys
@@ -118,7 +119,6 @@ FETCH = """
 import sys
 from wellposed.data import SMNIST, Text
 from wellposed.data.download import _fetch
-from wellposed.data.tasks import text
 from wellposed.cli import main
 
 def local(download):
@@ -128,13 +128,13 @@ if sys.argv[3] == "smnist":
     SMNIST.downloads = (local(SMNIST.downloads[0]),)
 else:
     Text.downloads = (local(Text.downloads[0]),)
-_fetch.PAUSE, text._EACH = 0.001, 1
+_fetch.PAUSE, Text.reviews_per_folder, Text.digest = 0.001, 1, sys.argv[5]
 main(["data", "fetch", sys.argv[3], "--root", sys.argv[4]])
 """
 
 
-def fetch(url: str, checksum: str, name: str, root: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", FETCH, url, checksum, name, str(root)]
+def fetch(url: str, checksum: str, name: str, root: Path, digest: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", FETCH, url, checksum, name, str(root), digest]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -152,16 +152,19 @@ def tarball(files: dict[str, bytes], tmp_path: Path) -> tuple[bytes, str]:
 def test_fetch_unpacks_what_it_gets(tmp_path: Path):
     files = {f"aclImdb/{part}/{side}.txt": b"good" for part in ("train", "test") for side in ("pos/0_9", "neg/0_2")}
     content, md5 = tarball(files, tmp_path)
+    lines = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name[8:]}\n" for name in sorted(files))
+    digest = f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
     with FileServer(content) as server:
-        done = fetch(server.url, md5, "text", tmp_path / "root")
+        done = fetch(server.url, md5, "text", tmp_path / "root", digest)
         assert done.returncode == 0, done.stderr
         assert f"there: {tmp_path / 'root' / 'aclImdb'}" in done.stdout
         assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
         before = len(server.requests)
-        (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").write_bytes(b"")
-        assert fetch(server.url, md5, "text", tmp_path / "root").returncode == 0
-        assert len(server.requests) == before, "the archive is there and not fetched again"
-        assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
+        for damage in (b"", b"goof"):
+            (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").write_bytes(damage)
+            assert fetch(server.url, md5, "text", tmp_path / "root", digest).returncode == 0
+            assert len(server.requests) == before, "the archive is there and not fetched again"
+            assert (tmp_path / "root" / "aclImdb" / "train" / "pos" / "0_9.txt").read_text() == "good"
 
 
 def test_fetch_refuses_another_file_and_a_path_that_leads_out(tmp_path: Path):

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from wellposed.data import load, verify
+from wellposed.data import Text, load, verify
+from wellposed.errors import DataError
+
+FOLDERS = ("train/neg", "train/pos", "test/neg", "test/pos")
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -89,6 +92,22 @@ def test_imdb(root: Path):
     decoded = test.vocabulary.decode(test[0][0].tolist()) if test.vocabulary else ""
     assert "".join(c if c in train.vocabulary.tokens else "\ufffd" for c in first[:4095]) == decoded
     verify("text", root)
+
+
+def test_a_single_bit_of_imdb_counts(root: Path, tmp_path_factory: pytest.TempPathFactory):
+    """Links to the official reviews, of which one is a copy with the last bit changed."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for part in FOLDERS:
+        (elsewhere / "aclImdb" / part).mkdir(parents=True)
+        for path in (root / "aclImdb" / part).iterdir():
+            (elsewhere / "aclImdb" / part / path.name).symlink_to(path)
+    Text().check(elsewhere)
+    last = elsewhere / "aclImdb" / "test" / "pos" / "12499_10.txt"
+    content = last.read_bytes()
+    last.unlink()
+    last.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(DataError, match="is not as published: the digest"):
+        Text().check(elsewhere)
 
 
 def test_peerread(root: Path):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from wellposed.data import Text, load
-from wellposed.data.tasks import text
 from wellposed.errors import ArgumentError, DataError
 
 EACH = 20
+
+
+def digest(folder: Path) -> str:
+    """As ``sha256sum`` of what ``sha256sum`` prints for the files in the order of their names."""
+    paths = sorted(str(path.relative_to(folder)) for path in folder.glob("t*/[np]*/*.txt"))
+    lines = (f"{hashlib.sha256((folder / path).read_bytes()).hexdigest()}  {path}\n" for path in paths)
+    return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
 
 
 @pytest.fixture
@@ -22,7 +31,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             for k in range(EACH):
                 words = f"{split} {side} {k}: <br />Ünïcode 🎬\n" + "x" * (10 * k)
                 (folder / f"{k}_{rating}.txt").write_text(words, encoding="utf-8")
-    monkeypatch.setattr(text, "_EACH", EACH)
+    monkeypatch.setattr(Text, "reviews_per_folder", EACH)
+    monkeypatch.setattr(Text, "digest", digest(tmp_path / "aclImdb"))
     return tmp_path
 
 
@@ -50,14 +60,58 @@ def test_rare_characters_are_unknown_and_cut_texts_do_not_count(root: Path):
     assert "x" not in getattr(load(Text(min_count=1, length=10), root).vocabulary, "tokens", ())
 
 
-def test_a_file_that_changes_is_noticed(root: Path):
+def test_a_file_that_changes_is_noticed_and_refused(root: Path):
     before = load(Text(min_count=1), root, "test")[0][0]
     path = root / "aclImdb" / "test" / "neg" / "0_2.txt"
+    content = path.read_bytes()
     path.write_text("another review")
-    after = load(Text(min_count=1), root, "test")
-    assert after.vocabulary is not None
-    assert after[0][0].tolist() != before.tolist()
-    assert len(after[0][0]) == len("another review") + 1
+    with pytest.raises(DataError, match=r"test/neg is not what it was then; .*aclImdb is not as published"):
+        load(Text(min_count=1), root, "test")
+    path.write_bytes(content)
+    assert load(Text(min_count=1), root, "test")[0][0].tolist() == before.tolist()
+
+
+def flip(folder: Path) -> None:
+    path = folder / "train" / "neg" / "3_2.txt"
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+
+
+def cut(folder: Path) -> None:
+    path = folder / "test" / "pos" / "7_9.txt"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def exchange(folder: Path) -> None:
+    (folder / "train").rename(folder / "aside")
+    (folder / "test").rename(folder / "train")
+    (folder / "aside").rename(folder / "test")
+
+
+def exchange_two(folder: Path) -> None:
+    one, other = folder / "train" / "pos" / "1_9.txt", folder / "test" / "pos" / "2_9.txt"
+    one.rename(folder / "aside")
+    other.rename(one)
+    (folder / "aside").rename(other)
+
+
+def rate_anew(folder: Path) -> None:
+    (folder / "train" / "pos" / "1_9.txt").rename(folder / "train" / "pos" / "1_8.txt")
+
+
+@pytest.mark.parametrize("damage", [flip, cut, exchange, exchange_two, rate_anew])
+def test_a_tree_that_looks_right_and_is_not_the_published_one_is_refused(root: Path, damage: Callable[[Path], None]):
+    damage(root / "aclImdb")
+    message = "aclImdb is not as published: the digest .* remove the folder, then run 'wellposed data fetch text"
+    with pytest.raises(DataError, match=message):
+        load(Text(min_count=1), root)
+    assert list((root / "prepared").iterdir()) == []
+
+
+def test_hidden_files_do_no_harm(root: Path):
+    shutil.copy(root / "aclImdb" / "train" / "neg" / "0_2.txt", root / "aclImdb" / "train" / "neg" / "._0_2.txt")
+    assert len(load(Text(min_count=1), root)) == 36
 
 
 def test_mistakes(root: Path):

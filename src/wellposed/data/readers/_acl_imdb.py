@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
 
+from wellposed.data.store import checksum_of
 from wellposed.errors import DataError, UnknownNameError
+
+FOLDERS = ("test/neg", "test/pos", "train/neg", "train/pos")
 
 _NAME = re.compile(r"(0|[1-9][0-9]{0,8})_(10|[0-9])\.txt", re.ASCII)
 _RATINGS = {"neg": range(1, 5), "pos": range(7, 11)}
@@ -28,6 +32,20 @@ def read_reviews(folder: Path, split: str) -> list[tuple[str, int, str]]:
         for label, sentiment in enumerate(_RATINGS)
         for path in _files(Path(folder) / split / sentiment, sentiment)
     ]
+
+
+def digest_of_reviews(folder: Path) -> str:
+    """One checksum over the names and contents of all reviews of both splits below ``folder``, called aclImdb.
+
+    It is that of a list of checksums, so that it can be taken without this library as well, in that folder:
+    ``find train/neg train/pos test/neg test/pos -type f ! -name '.*' | LC_ALL=C sort | xargs sha256sum | sha256sum``
+    """
+    total = hashlib.sha256()
+    for part in FOLDERS:
+        for name in sorted(name for name in os.listdir(Path(folder) / part) if not name.startswith(".")):
+            checksum = checksum_of(Path(folder) / part / name).removeprefix("sha256:")
+            total.update(os.fsencode(f"{checksum}  {part}/{name}\n"))
+    return f"sha256:{total.hexdigest()}"
 
 
 def _files(folder: Path, sentiment: str) -> list[Path]:

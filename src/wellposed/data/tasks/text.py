@@ -11,13 +11,12 @@ from typing import ClassVar
 from wellposed.data._dataset import Info
 from wellposed.data._vocabulary import Vocabulary
 from wellposed.data.download import IMDB, Download
-from wellposed.data.readers import read_reviews
+from wellposed.data.readers import digest_of_reviews, read_reviews
 from wellposed.data.store import Builder
 from wellposed.data.tasks._task import Task, held_out
 from wellposed.errors import ArgumentError, DataError
 
 FOLDERS = tuple(f"aclImdb/{split}/{side}" for split in ("train", "test") for side in ("neg", "pos"))
-_EACH = 12_500
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,12 @@ class Text(Task):
     published: ClassVar[Mapping[str, str | None]] = dict.fromkeys(FOLDERS)
     downloads: ClassVar[tuple[Download, ...]] = (IMDB,)
 
+    reviews_per_folder: ClassVar[int] = 12_500
+    # The authors publish a checksum of the archive only. This one was taken from the 50,000 files that it unpacks to,
+    # with digest_of_reviews and, the same, with the shell command in its docstring.
+    digest: ClassVar[str] = "sha256:53401f63790d00988eaba68794083e8b1e613bdeb1396a7f8af4b16627000f69"
+    """Of the names and contents of all reviews."""
+
     length: int = 4096
     """Tokens of a review at most, the end token included."""
     min_count: int = 15
@@ -46,7 +51,20 @@ class Text(Task):
             raise ArgumentError(f"need length >= 2 and min_count >= 1, got {self.length} and {self.min_count}")
 
     def check(self, root: Path) -> None:
-        """As many reviews as there are."""
+        """As many reviews as there are, and these, byte for byte."""
+        self._check_counts(root)
+        if (found := digest_of_reviews(root / "aclImdb")) == self.digest:
+            return
+        for split in ("train", "test"):
+            read_reviews(root / "aclImdb", split)  # some damage can be named by file, which says more than a digest
+        raise DataError(
+            f"{root / 'aclImdb'} is not as published: the digest of its reviews is {found}, not {self.digest}, so that "
+            "at least one was changed, cut short, renamed or moved; remove the folder, then "
+            f"{self._remedy(root)}"
+        )
+
+    def _check_counts(self, root: Path) -> None:
+        expected = self.reviews_per_folder
         for name in self.published:
             try:
                 files = [entry for entry in os.scandir(root / name) if not entry.name.startswith(".")]
@@ -55,9 +73,9 @@ class Text(Task):
                 raise DataError(f"cannot read {root / name} ({error.strerror}): {self._remedy(root)}") from None
             if empty:
                 raise DataError(f"{empty[0]} is empty or no file: {self._remedy(root)}")
-            if len(files) != _EACH:
-                remedy = self._remedy(root) if len(files) < _EACH else "move away what is not published"
-                raise DataError(f"{root / name} holds {len(files)} reviews, published are {_EACH}: {remedy}")
+            if len(files) != expected:
+                remedy = self._remedy(root) if len(files) < expected else "move away what is not published"
+                raise DataError(f"{root / name} holds {len(files)} reviews, published are {expected}: {remedy}")
 
     def build(self, out: Builder) -> Info:
         """Splits train, val and test; the vocabulary is that of all 25,000 training reviews."""
