@@ -20,7 +20,7 @@ def _direct(monkeypatch):
     monkeypatch.setattr(_http, "TIMEOUT", 5.0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def official() -> Path:
     """A folder with the official files, in the layouts they are unpacked to."""
     if folder := os.environ.get("WELLPOSED_TEST_DATA"):
