@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from wellposed.data import Text, load, verify
+from wellposed.data import Text, held_out, load, verify
 from wellposed.errors import DataError
 
 FOLDERS = ("train/neg", "train/pos", "test/neg", "test/pos")
@@ -92,6 +92,24 @@ def test_imdb(root: Path):
     decoded = test.vocabulary.decode(test[0][0].tolist()) if test.vocabulary else ""
     assert "".join(c if c in train.vocabulary.tokens else "\ufffd" for c in first[:4095]) == decoded
     verify("text", root)
+
+
+def test_reviews_of_imdb_that_stand_in_two_splits(root: Path):
+    """What the page of Text says about them."""
+    contents = {
+        split: [path.read_bytes() for side in ("neg", "pos") for path in by_number(root / "aclImdb" / split / side)]
+        for split in ("train", "test")
+    }
+    rows = held_out(25_000, 0.1)
+    train, val = ({contents["train"][row] for row in part} for part in rows)
+    assert sum(review in train | val for review in contents["test"]) == 123
+    assert sum(review in train for review in contents["test"]) == 103
+    assert sum(review in val for review in contents["test"]) == 20
+    assert sum(contents["train"][row] in train for row in rows[1]) == 17
+
+
+def by_number(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir(), key=lambda path: int(path.stem.partition("_")[0]))
 
 
 def test_a_single_bit_of_imdb_counts(root: Path, tmp_path_factory: pytest.TempPathFactory):

@@ -56,7 +56,29 @@ def task(name: str | Task, /, **options: Any) -> Task:
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     """The data folder: the one given, else ``$WELLPOSED_DATA``, else ``~/.cache/wellposed/data``."""
     given = root or os.environ.get("WELLPOSED_DATA")
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "wellposed" / "data"
+    try:
+        place = Path(given).expanduser() if given else Path.home() / ".cache" / "wellposed" / "data"
+    except RuntimeError as error:  # of Path, where neither HOME nor the list of users says
+        raise ArgumentError(
+            f"{given or 'the home folder'} cannot be found ({error}): name the data folder, as root or in "
+            "$WELLPOSED_DATA"
+        ) from None
+    _check_access(place)
+    return place
+
+
+def _check_access(place: Path) -> None:
+    """Refuse a folder that cannot be looked into, before anything in it is taken for missing."""
+    try:
+        os.stat(place / "prepared")
+    except FileNotFoundError:
+        pass
+    except NotADirectoryError:
+        raise DataError(f"{place} is not a folder: give one as root, or in $WELLPOSED_DATA") from None
+    except OSError as error:
+        raise DataError(
+            f"cannot look into {place}: {error.strerror or error}; give yourself access to it, or give another root"
+        ) from None
 
 
 def load(

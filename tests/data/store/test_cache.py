@@ -20,9 +20,10 @@ import torch
 
 from subprocesses import SOURCE, run_python
 from wellposed.data import Builder, Info, Task, Vocabulary, load, prepare, verify
-from wellposed.data.store import _manifest, make_parts, read
+from wellposed.data.store import Build, _manifest, builds, make_parts, read
 from wellposed.data.store._consistency import as_pairs, as_tokens
 from wellposed.data.store._fingerprint import digest
+from wellposed.data.tasks import _task
 from wellposed.errors import ArgumentError, DataError
 
 
@@ -107,10 +108,43 @@ def test_without_its_sources_a_prepared_task_is_used_as_it_is(root: Path, tmp_pa
     assert numbers(elsewhere) == [1, 2, 3]
 
 
-def test_a_new_version_builds_anew(root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+def by_version(build: Build) -> int:
+    return build.version
+
+
+def test_a_new_version_builds_anew_and_leaves_the_old_build(root: Path, monkeypatch: pytest.MonkeyPatch):
+    before = {path: path.stat().st_mtime_ns for path in folder(root).rglob("*")}
     monkeypatch.setattr(Numbers, "version", 2)
     assert numbers(root) == [1, 2, 3]
-    assert "made with version 1, not 2" in caplog.text
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "another version may still use it"
+    assert [(build.version, build.folder.name == Numbers().key) for build in sorted(builds(root), key=by_version)] == [
+        (1, False),
+        (2, True),
+    ]
+
+
+def test_two_versions_share_a_folder_and_build_once_each(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of the task, or of the library's format: neither takes the build of the other for a stale one of its own."""
+    times = set()
+    for _ in range(3):
+        for version, form in ((1, 2), (2, 2), (2, 3)):
+            monkeypatch.setattr(Numbers, "version", version)
+            for module in (_manifest, _task):
+                monkeypatch.setattr(module, "FORMAT", form)
+            assert numbers(root) == [1, 2, 3]
+            times.add((Numbers().folder(root) / "train" / "x.npy").stat().st_mtime_ns)
+    assert len(times) == 3
+    assert len(builds(root, "numbers")) == 3
+    assert builds(root, "others") == []
+
+
+def test_what_is_no_build_is_not_listed(root: Path):
+    (root / "prepared" / "notes").mkdir()
+    (root / "prepared" / "notes" / "manifest.json").write_text("[]")
+    (root / "prepared" / "file").write_text("")
+    (build,) = builds(root)
+    assert (build.task, build.version, build.parameters, build.folder) == ("numbers", 1, {"times": 1}, folder(root))
+    assert build.nbytes == sum(path.stat().st_size for path in folder(root).rglob("*.npy"))
 
 
 @pytest.mark.parametrize("name", ["train/x.npy", "train/y.npy", "test/x.npy"])

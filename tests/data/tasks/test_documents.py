@@ -36,6 +36,15 @@ def test_published_tables(tmp_path: Path, prefix: str):
     assert texts(load("retrieval", tmp_path, "train", length=6), 0) == ("first", "secon")
 
 
+def test_a_line_that_stands_twice_in_a_table_of_another_size_is_named(tmp_path: Path):
+    for part in ("train", "eval", "test"):
+        lines = ["1.0\tP1\tP2\tone\ttwo", "0.0\tP1\tP3\tone\tthree", "1.0\tP1\tP2\tone\ttwo"]
+        (tmp_path / f"new_aan_pairs.{part}.tsv").write_text("\n".join(lines) + "\n")
+    message = r"train\.tsv, line 3: the pair P1, P2 stands in line 1 already, and there are 3 lines, not 147086"
+    with pytest.raises(DataError, match=message):
+        load("retrieval", tmp_path)
+
+
 def test_without_the_release_the_stand_in_is_named(tmp_path: Path):
     with pytest.raises(DataError, match="use retrieval-peerread, a stand-in"):
         load("retrieval", tmp_path)

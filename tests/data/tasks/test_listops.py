@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wellposed.data import SequenceDataset, load, prepare
+from wellposed.data import ListOps, SequenceDataset, load, prepare
 from wellposed.errors import ArgumentError, DataError, UnknownNameError
 
 
@@ -189,6 +189,24 @@ def test_a_damaged_table_is_refused_by_line(tmp_path: Path, row: tuple[str, str]
     write_tables(tmp_path / "listops-1000", [row])
     with pytest.raises(DataError, match=message):
         prepare("listops", tmp_path)
+
+
+def test_a_line_that_stands_twice_in_a_table_is_named(tmp_path: Path):
+    write_tables(tmp_path / "listops-1000", [("( ( ( [MAX 1 ) 2 ) ] )", "2"), ("3", "3"), ("[MAX 1 2 ]", "2")])
+    message = r"basic_train\.tsv, line 4: '\[MAX 1 2 \]' \.\.\. stands in line 2 already: unpack the release again"
+    with pytest.raises(DataError, match=message):
+        prepare("listops", tmp_path)
+
+
+def test_a_published_build_of_another_version_is_not_replaced_by_a_generated_one(tmp_path: Path, monkeypatch):
+    """Without the tables it cannot be built again: that is said, and nothing else is put in its place."""
+    folder = write_tables(tmp_path / "listops-1000", [("1", "1")])
+    load("listops", tmp_path)
+    shutil.rmtree(folder)
+    monkeypatch.setattr(ListOps, "version", 99)
+    with pytest.raises(DataError, match=r"there is no .*basic_train\.tsv: unpack the release there, or use source="):
+        load("listops", tmp_path)
+    assert load("listops", tmp_path, source="generated", train=5, val=5, test=5).info.source == "generated"
 
 
 def test_what_was_prepared_from_published_tables_stays_so_without_them(tmp_path: Path):

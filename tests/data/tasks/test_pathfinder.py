@@ -93,6 +93,8 @@ def test_the_one_picture_published_empty_is_left_out(tmp_path: Path, monkeypatch
         ("name", "should be named by a number"),
         ("none", r"holds no lists of pictures"),
         ("empty", r"name no pictures"),
+        ("twice", r"2\.npy, line 2: .*imgs/2/sample_0\.png is listed already \(.*2\.npy, line 1\): unpack"),
+        ("elsewhere", r"2\.npy, line 1: .*imgs/0/sample_0\.png is listed already \(.*0\.npy, line 1\): unpack"),
     ],
 )
 def test_damaged_releases(tmp_path: Path, damage: str, message: str):
@@ -107,6 +109,10 @@ def test_damaged_releases(tmp_path: Path, damage: str, message: str):
         Image.fromarray(np.zeros((16, 16), np.uint8)).save(picture)
     elif damage == "label":
         lists.write_text("imgs/2 sample_0.png 0 2 1.0\n")
+    elif damage == "twice":
+        lists.write_text("imgs/2 sample_0.png 0 0 1.0\n" * 2)
+    elif damage == "elsewhere":
+        lists.write_text("imgs/0 sample_0.png 0 0 1.0\n")
     elif damage == "traversal":
         lists.write_text("../../.. secret.png 0 1 1.0\n")
     elif damage == "absolute":

@@ -21,9 +21,12 @@ def read_release(
     if not lists:
         raise DataError(f"{folder / 'metadata'} holds no lists of pictures (.npy): unpack the release again")
     images, labels = [], []
+    first_line: dict[Path, str] = {}
     for done, path in enumerate(lists):
         progress(done, len(lists))
-        for picture, label in _listed(path, folder):
+        for line, (picture, label) in enumerate(_listed(path, folder), 1):
+            if (earlier := first_line.setdefault(picture, where := f"{path}, line {line}")) != where:
+                raise DataError(f"{where}: {picture} is listed already ({earlier}): unpack the release again")
             if picture.as_posix().endswith(_EMPTY) and picture.exists() and not picture.stat().st_size:
                 continue
             images.append(_pixels(picture, size))

@@ -21,7 +21,7 @@ from wellposed.data._dataset import SequenceDataset
 from wellposed.data._rows import FixedRows, RaggedRows
 from wellposed.data.store import _manifest
 from wellposed.data.store._builder import Builder, Progress
-from wellposed.data.store._fingerprint import fingerprint, recognised
+from wellposed.data.store._fingerprint import exists, fingerprint, recognised
 from wellposed.data.store._lock import locked
 from wellposed.errors import DataError, RecordError, ShapeError, UnknownNameError, WellposedError
 
@@ -49,7 +49,7 @@ def prepare(task: Task, root: Path, progress: Progress | None = None, *, closely
 def why_not(task: Task, root: Path, *, closely: bool = False) -> str | None:
     """Why the prepared task cannot be used, or ``None``: at a glance, or by all contents if ``closely``."""
     folder = task.folder(root)
-    if not folder.exists():
+    if not exists(folder):
         return "not prepared yet"
     try:
         manifest = _manifest.read(folder)
@@ -65,14 +65,14 @@ def _changed(folder: Path, manifest: dict[str, Any], root: Path, closely: bool) 
     """Sources that are no longer there do no harm: a prepared task can be carried elsewhere without them."""
     before = json.dumps(manifest)
     for kind, base in (("arrays", folder), ("sources", root)):
-        for name, known in manifest[kind].items():
-            there = (base / name).exists()
-            if not there and kind == "sources":
+        for name, recorded in manifest[kind].items():
+            present = exists(base / name)
+            if not present and kind == "sources":
                 continue
-            seen = recognised(base / name, known, closely=closely) if there else None
-            if seen is None:
+            current = recognised(base / name, recorded, closely=closely) if present else None
+            if current is None:
                 return f"{base / name} is {'damaged' if kind == 'arrays' else 'not what it was then'}"
-            manifest[kind][name] = seen
+            manifest[kind][name] = current
     if json.dumps(manifest) != before:  # files were copied: with their new times noted, a glance will do again
         _try_to_write(folder / _manifest.FILE, manifest)
     return None
@@ -92,13 +92,13 @@ def _build(task: Task, root: Path, progress: Progress | None) -> None:
         if leftover != scratch and leftover.suffix != ".lock":
             _remove(leftover)
     try:
-        known = {path.relative_to(root).as_posix(): fingerprint(path) for path in _checked_sources(task, root)}
+        sources = {path.relative_to(root).as_posix(): fingerprint(path) for path in _checked_sources(task, root)}
         scratch.mkdir(exist_ok=True)
         partial.mkdir()
         builder = Builder(root, partial, scratch, progress)
         info = task.build(builder)
         builder.check(info, task.name)
-        (partial / _manifest.FILE).write_text(_manifest.compose(task, known, builder.arrays, info))
+        (partial / _manifest.FILE).write_text(_manifest.compose(task, sources, builder.arrays, info))
         if folder.exists():
             folder.rename(old)
         partial.rename(folder)
@@ -160,9 +160,9 @@ def read(folder: Path, split: str) -> SequenceDataset:
 
 
 def _read(folder: Path, manifest: dict[str, Any], split: str) -> SequenceDataset:
-    known = list(dict.fromkeys(name.partition("/")[0] for name in manifest["arrays"]))
-    if split not in known:
-        raise UnknownNameError("split", split, known)
+    splits = list(dict.fromkeys(name.partition("/")[0] for name in manifest["arrays"]))
+    if split not in splits:
+        raise UnknownNameError("split", split, splits)
     arrays = {Path(n).stem: _mapped(folder / n) for n in manifest["arrays"] if n.startswith(f"{split}/")}
     x, offsets = arrays["x"], arrays.get("offsets")
     rows = FixedRows(x) if offsets is None else RaggedRows(x, offsets)

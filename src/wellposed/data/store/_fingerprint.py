@@ -40,6 +40,16 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
     return sorted((str(file.relative_to(folder).as_posix()), file) for file in folder.rglob("*") if file.is_file())
 
 
+def exists(path: Path) -> bool:
+    """Whether it is there; where the system does not let us look, that is an error and not an answer."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {error.strerror or error}; give yourself access to it, or give another root"
+        ) from None
+
+
 def fingerprint(path: Path) -> dict[str, Any]:
     """Both, to be kept."""
     seen = glance(path)  # first: what is written meanwhile is noticed next time

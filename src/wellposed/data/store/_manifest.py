@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from wellposed.data.tasks import Task
 
 FILE = "manifest.json"
-_FORMAT = 2
-"""Of the manifest and the arrays."""
+FORMAT = 2
+"""Of the manifest and the arrays; it is part of the name of a task's folder."""
 _ARRAY = re.compile(NAME + r"/(x|y|offsets|pairs)\.npy")
 
 
 def made_as(task: Task) -> dict[str, Any]:
     """What it must say to be of this task."""
-    made = {"format": _FORMAT, "task": task.name, "version": task.version, "parameters": asdict(task)}
+    made = {"format": FORMAT, "task": task.name, "version": task.version, "parameters": asdict(task)}
     return json.loads(json.dumps(made))  # as it comes back
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from abc import abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from wellposed.data.store import builds, exists
 from wellposed.data.tasks._task import Task
 from wellposed.errors import ArgumentError, DataError
 
@@ -17,7 +19,7 @@ _log = logging.getLogger("wellposed.data")
 
 def released(root: Path, name: str) -> Path | None:
     """A file or folder of the release, unpacked into the data folder or into one of its own."""
-    return next((path for prefix in _PREFIXES if (path := root / prefix / name).exists()), None)
+    return next((path for prefix in _PREFIXES if exists(path := root / prefix / name)), None)
 
 
 def compare_count(what: Path, found: int, published: int) -> None:
@@ -50,9 +52,12 @@ class Released(Task):
         if self.source != "auto":
             return self
         published = replace(self, source="published")
-        # Some of several files is taken for all of them, so that the missing ones are named.
-        there = any(released(root, name) for name in self.wanted) or published.folder(root).exists()
-        return published if there and not asked else replace(self, source="generated")
+        # Some of several files is taken for all of them, so that the missing ones are named. So is a build of another
+        # version: what was published yesterday must not be generated today without a word.
+        available = any(released(root, name) for name in self.wanted) or any(
+            build.parameters == json.loads(json.dumps(asdict(published))) for build in builds(root, self.name)
+        )
+        return published if available and not asked else replace(self, source="generated")
 
     def sources(self, root: Path) -> list[Path]:
         """The published files, if they are read."""

@@ -14,7 +14,7 @@ import torch
 
 from wellposed.data._dataset import Info
 from wellposed.data.download import Download
-from wellposed.data.store import Builder, check_fields, is_name, verify
+from wellposed.data.store import FORMAT, Builder, check_fields, exists, is_name, verify
 from wellposed.errors import ArgumentError, DataError
 
 
@@ -45,7 +45,7 @@ class Task(ABC):
     def sources(self, root: Path) -> list[Path]:
         """Files or folders it is built from, below ``root``; raises ``DataError`` where they are missing."""
         for name in self.published:
-            if not (root / name).exists():
+            if not exists(root / name):
                 raise DataError(f"there is no {root / name}: {self._remedy(root)}")
         return [root / name for name in self.published]
 
@@ -71,15 +71,20 @@ class Task(ABC):
 
     @property
     def key(self) -> str:
-        """Name of its folder: the task's, and a hash of the parameters."""
+        """Name of its folder: the task's, and a hash of the parameters and of what makes builds incompatible.
+
+        Were the versions not part of it, two versions of the library with one data folder would each take the build of
+        the other for a stale one and replace it, in turn.
+        """
         name = getattr(self, "name", None)
         if not is_name(name):
             raise ArgumentError(f"{type(self).__name__}.name is of letters, digits and hyphens, not {name!r}")
         try:
-            parameters = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+            made_as = {"format": FORMAT, "version": self.version, "parameters": asdict(self)}
+            text = json.dumps(made_as, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"{self}: parameters are finite numbers, texts and tuples of them: {error}") from None
-        return f"{self.name}-{hashlib.sha256(parameters.encode()).hexdigest()[:12]}"
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def folder(self, root: Path) -> Path:
         """Where the prepared task is, or will be."""

@@ -108,13 +108,14 @@ def _expressions(part: Part) -> dict[bytes, int]:
 
 
 def _read(path: Path) -> Iterator[tuple[str, int]]:
-    """Expressions without parentheses, and their values."""
+    """Expressions without parentheses, and their values; a table has no expression twice."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read ({error}): unpack the release again") from None
     if not lines or lines[0].split("\t") != ["Source", "Target"]:
         raise DataError(f"{path} starts with {lines[:1]}, not with Source and Target: is it a table of ListOps?")
+    first_line: dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
         if not line:
             continue
@@ -128,7 +129,12 @@ def _read(path: Path) -> Iterator[tuple[str, int]]:
             raise DataError(f"{path}, line {number}: {error}") from None
         if comes_to != int(label):
             raise DataError(f"{path}, line {number}: the expression comes to {comes_to}, the table says {label}")
-        yield " ".join(words), comes_to
+        text = " ".join(words)
+        if (earlier := first_line.setdefault(text, number)) != number:
+            raise DataError(
+                f"{path}, line {number}: {text[:40]!r} ... stands in line {earlier} already: unpack the release again"
+            )
+        yield text, comes_to
 
 
 def value(words: list[str]) -> int:

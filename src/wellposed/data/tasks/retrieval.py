@@ -58,9 +58,16 @@ class Retrieval(Task):
         vocabulary = None
         for split, path in zip(_SPLITS, self.sources(out.root), strict=True):
             documents, pairs, labels = Documents(), [], []
-            for label, _, _, first, second in read_pairs(path):
+            first_line: dict[tuple[int | str, ...], int] = {}
+            repeated = None
+            for line, (label, id1, id2, first, second) in enumerate(read_pairs(path), 1):
                 pairs.append([documents.add(text[: self.length - 1]) for text in (first, second)])
                 labels.append(label)
+                if (earlier := first_line.setdefault((label, id1, id2, *pairs[-1]), line)) != line and not repeated:
+                    repeated = f"{path}, line {line}: the pair {id1}, {id2} stands in line {earlier} already"
+            # Whether the published tables have a pair twice is not known; in one of another size it is damage.
+            if repeated and len(labels) != _SIZES[split]:
+                raise DataError(f"{repeated}, and there are {len(labels)} lines, not {_SIZES[split]}: unpack it again")
             compare_count(path, len(labels), _SIZES[split])
             if vocabulary is None:
                 vocabulary = Vocabulary.of_characters(documents.texts, min_count=self.min_count)
