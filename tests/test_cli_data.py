@@ -68,6 +68,7 @@ def test_prepare_repairs_what_verify_finds(tmp_path: Path):
 
 
 def test_the_data_folder_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "here").mkdir()
     monkeypatch.setenv("WELLPOSED_DATA", str(tmp_path / "here"))
     assert wellposed("data", "prepare", "sinusoids", *SMALL).returncode == 0
     assert list((tmp_path / "here" / "prepared").iterdir())
@@ -151,6 +152,7 @@ def tarball(files: dict[str, bytes], tmp_path: Path) -> tuple[bytes, str]:
 
 def test_fetch_unpacks_what_it_gets(tmp_path: Path):
     files = {f"aclImdb/{part}/{side}.txt": b"good" for part in ("train", "test") for side in ("pos/0_9", "neg/0_2")}
+    (tmp_path / "root").mkdir()
     content, md5 = tarball(files, tmp_path)
     lines = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name[8:]}\n" for name in sorted(files))
     digest = f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
@@ -168,6 +170,7 @@ def test_fetch_unpacks_what_it_gets(tmp_path: Path):
 
 
 def test_fetch_refuses_another_file_and_a_path_that_leads_out(tmp_path: Path):
+    (tmp_path / "root").mkdir()
     content, md5 = tarball({"../outside.txt": b"evil"}, tmp_path)
     with FileServer(content) as server:
         done = fetch(server.url, "md5:" + "0" * 32, "text", tmp_path / "root")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
@@ -44,6 +45,12 @@ def task(name: str | Task, /, **options: Any) -> Task:
         if options:
             raise ArgumentError(f"give {', '.join(options)} to the task itself: {type(name).__name__}(...)")
         return name
+    if isinstance(name, type) and issubclass(name, Task):
+        parameters = ", ".join(f"{option}=..." for option in options)
+        example = f"load({name.__name__}({parameters}))"
+        raise ArgumentError(f"{name.__name__} is a class: pass a task made of it, as in {example}")
+    if not isinstance(name, str):
+        raise ArgumentError(f"a task is a name, such as 'listops', or a Task, not {name!r}")
     if name not in TASKS:
         raise UnknownNameError("task", name, TASKS)
     known = [field.name for field in fields(TASKS[name])]
@@ -54,7 +61,11 @@ def task(name: str | Task, /, **options: Any) -> Task:
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """The data folder: the one given, else ``$WELLPOSED_DATA``, else ``~/.cache/wellposed/data``."""
+    """The data folder: the one given, else ``$WELLPOSED_DATA``, else ``~/.cache/wellposed/data``.
+
+    Only the last is created when something is put there. One that was named must be there: a mistyped name would
+    otherwise become an empty folder, in which everything is missing.
+    """
     given = root or os.environ.get("WELLPOSED_DATA")
     try:
         place = Path(given).expanduser() if given else Path.home() / ".cache" / "wellposed" / "data"
@@ -64,6 +75,11 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
             "$WELLPOSED_DATA"
         ) from None
     _check_access(place)
+    if given and not place.exists():
+        instead = "leave root out" if root else "unset WELLPOSED_DATA"
+        raise DataError(
+            f"there is no folder {place}: create it first (mkdir -p {shlex.quote(str(place))}), or {instead}"
+        )
     return place
 
 

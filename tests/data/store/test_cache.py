@@ -322,7 +322,7 @@ def test_a_build_that_fails_leaves_the_old_one(root: Path):
 
 def test_a_root_that_cannot_be_written(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot prepare below .*Not a directory"):
+    with pytest.raises(DataError, match=r"file is not a folder: give one as root"):
         load("sinusoids", tmp_path / "file", count=4, steps=10)
 
 

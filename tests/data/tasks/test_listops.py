@@ -129,6 +129,7 @@ def test_shape_of_the_trees_is_as_published(many: SequenceDataset, texts: list[s
 
 def test_same_seed_same_bits_and_another_seed_others(tmp_path: Path):
     def some(root: str, count: int = 50, seed: int = 0) -> list[str]:
+        (tmp_path / root).mkdir(exist_ok=True)
         return expressions(load("listops", tmp_path / root, train=count, val=10, test=10, seed=seed))
 
     assert some("a") == some("b")
@@ -240,7 +241,8 @@ def test_other_mistakes(tmp_path: Path):
     (tmp_path / "listops-1000" / "basic_test.tsv").write_text("Quelle\tZiel\n")
     with pytest.raises(DataError, match="not with Source and Target"):
         prepare("listops", tmp_path, source="published")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="use source='generated'"):
-        prepare("listops", tmp_path / "nowhere", source="published")
+        prepare("listops", tmp_path / "empty", source="published")
     with pytest.raises(UnknownNameError, match="did you mean 'seed'"):
         load("listops", tmp_path, sed=1)

@@ -130,6 +130,7 @@ def test_mistakes(root: Path):
     (path.parent / "99_9.txt").write_bytes(content)
     with pytest.raises(DataError, match="holds 21 reviews, published are 20: move away what is not published"):
         load("text", root)
+    (root / "elsewhere").mkdir()
     with pytest.raises(DataError, match=r"aclImdb/train/neg: run 'wellposed data fetch text --root"):
         load("text", root / "elsewhere")
     with pytest.raises(ArgumentError, match="need length >= 2 and min_count >= 1, got 1 and 15"):
