@@ -53,10 +53,10 @@ def task(name: str | Task, /, **options: Any) -> Task:
         raise ArgumentError(f"a task is a name, such as 'listops', or a Task, not {name!r}")
     if name not in TASKS:
         raise UnknownNameError("task", name, TASKS)
-    known = [field.name for field in fields(TASKS[name])]
+    accepted = [field.name for field in fields(TASKS[name])]
     for option in options:
-        if option not in known:
-            raise UnknownNameError(f"option of {name}", option, known)
+        if option not in accepted:
+            raise UnknownNameError(f"option of {name}", option, accepted)
     return TASKS[name](**options)
 
 
@@ -68,32 +68,32 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     """
     given = root or os.environ.get("WELLPOSED_DATA")
     try:
-        place = Path(given).expanduser() if given else Path.home() / ".cache" / "wellposed" / "data"
+        data_dir = Path(given).expanduser() if given else Path.home() / ".cache" / "wellposed" / "data"
     except RuntimeError as error:  # of Path, where neither HOME nor the list of users says
         raise ArgumentError(
             f"{given or 'the home folder'} cannot be found ({error}): name the data folder, as root or in "
             "$WELLPOSED_DATA"
         ) from None
-    _check_access(place)
-    if given and not place.exists():
+    _check_access(data_dir)
+    if given and not data_dir.exists():
         instead = "leave root out" if root else "unset WELLPOSED_DATA"
         raise DataError(
-            f"there is no folder {place}: create it first (mkdir -p {shlex.quote(str(place))}), or {instead}"
+            f"there is no folder {data_dir}: create it first (mkdir -p {shlex.quote(str(data_dir))}), or {instead}"
         )
-    return place
+    return data_dir
 
 
-def _check_access(place: Path) -> None:
+def _check_access(data_dir: Path) -> None:
     """Refuse a folder that cannot be looked into, before anything in it is taken for missing."""
     try:
-        os.stat(place / "prepared")
+        os.stat(data_dir / "prepared")
     except FileNotFoundError:
         pass
     except NotADirectoryError:
-        raise DataError(f"{place} is not a folder: give one as root, or in $WELLPOSED_DATA") from None
+        raise DataError(f"{data_dir} is not a folder: give one as root, or in $WELLPOSED_DATA") from None
     except OSError as error:
         raise DataError(
-            f"cannot look into {place}: {error.strerror or error}; give yourself access to it, or give another root"
+            f"cannot look into {data_dir}: {error.strerror or error}; give yourself access to it, or give another root"
         ) from None
 
 
@@ -123,18 +123,18 @@ def prepare(
 
     Whether it is sound is told from sizes and times of the files, or, ``closely``, from every byte of them.
     """
-    place = data_root(root)
-    return store.prepare(task(name, **options).resolved(place), place, progress, closely=closely)
+    data_dir = data_root(root)
+    return store.prepare(task(name, **options).resolved(data_dir), data_dir, progress, closely=closely)
 
 
 def verify(name: str | Task, root: str | os.PathLike[str] | None = None, **options: Any) -> Path:
     """Compare every byte of a prepared task, and of its sources as far as they are there, with the manifest."""
-    place = data_root(root)
-    asked = task(name, **options).resolved(place)
-    if (reason := store.why_not(asked, place, closely=True)) is not None:
-        remedy = "'wellposed data prepare'" if asked.name in TASKS else "prepare(..., closely=True)"
-        raise DataError(f"{asked.folder(place)}: {reason}; {remedy} builds it")
-    return asked.folder(place)
+    data_dir = data_root(root)
+    chosen = task(name, **options).resolved(data_dir)
+    if (reason := store.why_not(chosen, data_dir, closely=True)) is not None:
+        remedy = "'wellposed data prepare'" if chosen.name in TASKS else "prepare(..., closely=True)"
+        raise DataError(f"{chosen.folder(data_dir)}: {reason}; {remedy} builds it")
+    return chosen.folder(data_dir)
 
 
 def fetch(
@@ -144,19 +144,19 @@ def fetch(
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> list[Path]:
     """Download and unpack what a task is built from, or repair it; what is there and sound is not fetched again."""
-    place, asked = data_root(root), task(name)
-    if not asked.downloads:
-        made = "is generated" if not asked.published else "cannot be fetched"
-        raise DataError(f"there is nothing to fetch for {asked.name}, which {made}: see its page in the documentation")
+    data_dir, chosen = data_root(root), task(name)
+    if not chosen.downloads:
+        made = "is generated" if not chosen.published else "cannot be fetched"
+        raise DataError(f"there is nothing to fetch for {chosen.name}, which {made}: see its page in the documentation")
     with suppress(DataError):
-        found = asked.sources(place)
-        asked.check(place)
+        found = chosen.sources(data_dir)
+        chosen.check(data_dir)
         return found
     done = []
-    for download in asked.downloads:
-        told = None if progress is None else lambda *bytes, file=download.file: progress(file, *bytes)
-        archive = fetch_file(download, place / "downloads", progress=told)
-        done += unpack(archive, place / asked.unpack_to, limit=download.unpacked)
-    asked.sources(place)  # a link in the way, which is left alone, would go unnoticed
-    asked.check(place)
+    for download in chosen.downloads:
+        report = None if progress is None else lambda *bytes, file=download.file: progress(file, *bytes)
+        archive = fetch_file(download, data_dir / "downloads", progress=report)
+        done += unpack(archive, data_dir / chosen.unpack_to, limit=download.unpacked)
+    chosen.sources(data_dir)  # a link in the way, which is left alone, would go unnoticed
+    chosen.check(data_dir)
     return done

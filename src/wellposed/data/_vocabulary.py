@@ -44,8 +44,8 @@ class Vocabulary:
     def of_characters(cls, texts: Iterable[str], *, min_count: int = 1) -> Vocabulary:
         """Characters seen at least ``min_count`` times, most frequent first, equals in the order of Unicode."""
         counts, rest = np.zeros(_CODES, dtype=np.int64), iter(texts)
-        while some := list(islice(rest, 4096)):
-            counts += np.bincount(_code_points("".join(some)), minlength=_CODES)
+        while chunk := list(islice(rest, 4096)):  # not all at once: a code point takes four bytes
+            counts += np.bincount(_code_points("".join(chunk)), minlength=_CODES)
         kept = np.flatnonzero(counts >= max(min_count, 1))
         kept = kept[np.argsort(-counts[kept], kind="stable")]
         return cls(SPECIAL + tuple(map(chr, kept.tolist())))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from wellposed.data import PeerRead, load
-from wellposed.errors import ArgumentError, DataError
+from wellposed.errors import DataError
 
 SPLITS = ("train", "val", "test")
 
@@ -174,8 +174,3 @@ def test_papers_that_will_not_do(tmp_path: Path, content: list[dict], message: s
     write_papers(tmp_path, content)
     with pytest.raises(DataError, match=message):
         load("retrieval-peerread", tmp_path)
-
-
-def test_a_seed_is_checked():
-    with pytest.raises(ArgumentError, match="seed must be a whole number from 0"):
-        PeerRead(seed=-1)

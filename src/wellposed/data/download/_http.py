@@ -15,8 +15,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from wellposed.errors import DataError
 
-TIMEOUT = 30.0
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
+TIMEOUT = 30.0  # seconds without a byte, not for the whole file
+_TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # a server that is busy, or restarts: worth another attempt
 
 
 class BrokenConnection(Exception):
@@ -101,7 +101,7 @@ def _open(request: Request) -> Any:
 def _refusal(url: str, error: HTTPError) -> Exception:
     if error.code == 416:
         return StartOver(f"{url} has no such bytes")
-    if error.code in _PASSING:
+    if error.code in _TRANSIENT:
         return BrokenConnection(f"the server answers {error.code} {error.reason}")
     return DataError(
         f"{url} answers {error.code} {error.reason}: the file has moved or is not given out any more; look for it on "

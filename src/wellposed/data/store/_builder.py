@@ -19,7 +19,7 @@ from wellposed.errors import DataError
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is, and how much there is."""
 
-_BLOCK = 4096
+_BLOCK = 4096  # rows written at a time, so that parts on disk never have to be in memory together
 
 
 class Picked:

@@ -28,7 +28,7 @@ from wellposed.errors import DataError, RecordError, ShapeError, UnknownNameErro
 if TYPE_CHECKING:
     from wellposed.data.tasks import Task
 
-_TRIES, _PAUSE = 50, 0.02
+_TRIES, _PAUSE = 50, 0.02  # a second in all, while another process moves its build into place
 _log = logging.getLogger("wellposed.data")
 
 
@@ -100,7 +100,7 @@ def _build(task: Task, root: Path, progress: Progress | None) -> None:
         builder.check(info, task.name)
         (partial / _manifest.FILE).write_text(_manifest.compose(task, sources, builder.arrays, info))
         if folder.exists():
-            folder.rename(old)
+            folder.rename(old)  # a folder cannot be replaced in one step: readers try again in between
         partial.rename(folder)
     finally:
         _remove(partial)

@@ -62,8 +62,8 @@ def as_pairs(split: str, pairs: Any) -> np.ndarray:
 
 def indexable(x: np.ndarray) -> np.ndarray:
     """The same numbers in a type that PyTorch indexes on a GPU, as it does not those without sign of several bytes."""
-    wide = x.dtype.kind == "u" and x.dtype.itemsize > 1
-    return x.astype(np.int32 if x.size and x.max() < 2**31 else np.int64) if wide else x
+    unsigned = x.dtype.kind == "u" and x.dtype.itemsize > 1
+    return x.astype(np.int32 if x.size and x.max() < 2**31 else np.int64) if unsigned else x
 
 
 def check_info(info: Info, task: str) -> None:
@@ -81,8 +81,8 @@ def check_info(info: Info, task: str) -> None:
         raise DataError(f"a picture of {info.picture} does not have length = {info.length} pixels")
     scales = [scale for scale in (info.mean, info.std) if scale is not None]
     if any(len(scale) != info.channels for scale in scales) or len(scales) == 1 or min(info.std or [1]) <= 0:
-        wanted = f"mean and std go together, {info.channels} numbers each, std positive"
-        raise DataError(f"{wanted}: {info.mean}, {info.std}")
+        expected = f"mean and std go together, {info.channels} numbers each, std positive"
+        raise DataError(f"{expected}: {info.mean}, {info.std}")
 
 
 def check_split(split: str, arrays: Mapping[str, np.ndarray], info: Info) -> None:
@@ -109,8 +109,8 @@ def _check_targets(split: str, y: np.ndarray, info: Info) -> None:
     if info.classes and (y.dtype.kind != "i" or y.ndim != 1 or not 0 <= y.min() <= y.max() < len(info.classes)):
         raise DataError(f"split {split}: classes are whole numbers from 0 to {len(info.classes) - 1}, got {_seen(y)}")
     if info.targets and (y.dtype.kind != "f" or y.shape[1:] != (len(info.targets),) or not np.isfinite(y).all()):
-        wanted = f"finite floats (item, {len(info.targets)})"
-        raise DataError(f"split {split}: targets {info.targets} are {wanted}, got {_seen(y)}")
+        expected = f"finite floats (item, {len(info.targets)})"
+        raise DataError(f"split {split}: targets {info.targets} are {expected}, got {_seen(y)}")
 
 
 def _check_tokens(split: str, x: np.ndarray, info: Info) -> None:
@@ -127,11 +127,11 @@ def _check_numbers(split: str, x: np.ndarray, info: Info, *, ragged: bool) -> No
     dtypes, axes = ((np.float32,), ("step",)) if ragged else ((np.uint8, np.float32), ("item", "length"))
     if x.dtype not in dtypes or x.ndim != len(axes) + 1 or x.shape[-1] != info.channels:
         types = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-        wanted = f"{types} ({', '.join(axes)}, {info.channels} channels)"
-        raise DataError(f"split {split}: sequences are {wanted}, got {_seen(x)}")
+        expected = f"{types} ({', '.join(axes)}, {info.channels} channels)"
+        raise DataError(f"split {split}: sequences are {expected}, got {_seen(x)}")
     if (x.dtype == np.uint8) != (info.mean is not None):
-        wanted = "pixels (uint8) come with a mean and std, numbers (float32) without"
-        raise DataError(f"split {split}: {wanted}, got {_seen(x)}")
+        expected = "pixels (uint8) come with a mean and std, numbers (float32) without"
+        raise DataError(f"split {split}: {expected}, got {_seen(x)}")
     if x.dtype == np.float32 and not np.isfinite(x).all():
         raise DataError(f"split {split}: some numbers are NaN or infinite")
 

@@ -27,8 +27,8 @@ def glance(path: Path) -> str:
         return _size_and_time(path.stat())
     total = hashlib.sha256()
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-        seen = glance(Path(entry.path)) if entry.is_dir() else _size_and_time(entry.stat())
-        total.update(f"{entry.name}\0{seen}\n".encode())
+        current = glance(Path(entry.path)) if entry.is_dir() else _size_and_time(entry.stat())
+        total.update(f"{entry.name}\0{current}\n".encode())
     return total.hexdigest()
 
 
@@ -52,15 +52,15 @@ def exists(path: Path) -> bool:
 
 def fingerprint(path: Path) -> dict[str, Any]:
     """Both, to be kept."""
-    seen = glance(path)  # first: what is written meanwhile is noticed next time
-    return {"checksum": digest(path), "glance": seen}
+    current = glance(path)  # first: what is written meanwhile is noticed next time
+    return {"checksum": digest(path), "glance": current}
 
 
-def recognised(path: Path, known: dict[str, Any], *, closely: bool = False) -> dict[str, Any] | None:
-    """The fingerprint as of now if the content is the known one; where it looks touched, or ``closely``, by content."""
+def recognised(path: Path, recorded: dict[str, Any], *, closely: bool = False) -> dict[str, Any] | None:
+    """The fingerprint as of now if the content is the recorded one; compared where times differ, or ``closely``."""
     try:
-        seen = glance(path)
-        same = seen == known["glance"] and not closely
-        return known | {"glance": seen} if same or digest(path) == known["checksum"] else None
+        current = glance(path)
+        same = current == recorded["glance"] and not closely
+        return recorded | {"glance": current} if same or digest(path) == recorded["checksum"] else None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None

@@ -27,7 +27,7 @@ _ARRAY = re.compile(NAME + r"/(x|y|offsets|pairs)\.npy")
 def made_as(task: Task) -> dict[str, Any]:
     """What it must say to be of this task."""
     made = {"format": FORMAT, "task": task.name, "version": task.version, "parameters": asdict(task)}
-    return json.loads(json.dumps(made))  # as it comes back
+    return json.loads(json.dumps(made))  # as it comes back from the file: lists for tuples
 
 
 def compose(task: Task, sources: dict[str, Any], arrays: dict[str, Any], info: Info) -> str:
@@ -43,10 +43,10 @@ def text(manifest: dict[str, Any]) -> str:
 
 def _checksum(manifest: dict[str, Any]) -> str:
     """Of all but itself and what changes when files are copied."""
-    kept = {key: value for key, value in manifest.items() if key != "checksum"}
+    covered = {key: value for key, value in manifest.items() if key != "checksum"}
     for kind in ("sources", "arrays"):
-        kept[kind] = {name: known["checksum"] for name, known in manifest[kind].items()}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+        covered[kind] = {name: recorded["checksum"] for name, recorded in manifest[kind].items()}
+    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -69,7 +69,8 @@ def _check(manifest: dict[str, Any]) -> None:
     whole = {f"{split}/{array}.npy" for split in splits for array in "xy"} <= arrays.keys()
     if not arrays or not whole or not all(_ARRAY.fullmatch(name) for name in arrays):
         raise ValueError("it names no arrays, or others than its own")
-    if not all(isinstance(known["glance"], str) for kind in ("arrays", "sources") for known in manifest[kind].values()):
+    recorded = [entry for kind in ("arrays", "sources") for entry in manifest[kind].values()]
+    if not all(isinstance(entry["glance"], str) for entry in recorded):
         raise ValueError("it does not say when the files were written")
     if missing := {"format", "task", "version", "parameters"} - manifest.keys():
         raise ValueError(f"it lacks {', '.join(sorted(missing))}")

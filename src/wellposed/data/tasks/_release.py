@@ -40,30 +40,30 @@ class Released(Task):
 
     @property
     @abstractmethod
-    def wanted(self) -> list[str]:
+    def published_paths(self) -> list[str]:
         """The files or folders of the release that it is read from."""
 
     def resolved(self, root: Path) -> Released:
         """With the choice made between published and generated; what was prepared from published files stays so."""
         defaults = {field.name: field.default for field in fields(self)}
-        asked = [name for name in self.generator if getattr(self, name) != defaults[name]]
-        if self.source == "published" and asked:
-            raise ArgumentError(f"{', '.join(asked)} can be chosen with source='generated' only")
+        generator_options = [name for name in self.generator if getattr(self, name) != defaults[name]]
+        if self.source == "published" and generator_options:
+            raise ArgumentError(f"{', '.join(generator_options)} can be chosen with source='generated' only")
         if self.source != "auto":
             return self
         published = replace(self, source="published")
         # Some of several files is taken for all of them, so that the missing ones are named. So is a build of another
         # version: what was published yesterday must not be generated today without a word.
-        available = any(released(root, name) for name in self.wanted) or any(
+        available = any(released(root, name) for name in self.published_paths) or any(
             build.parameters == json.loads(json.dumps(asdict(published))) for build in builds(root, self.name)
         )
-        return published if available and not asked else replace(self, source="generated")
+        return published if available and not generator_options else replace(self, source="generated")
 
     def sources(self, root: Path) -> list[Path]:
         """The published files, if they are read."""
         if self.source == "generated":
             return []
-        found = [(name, released(root, name)) for name in self.wanted]
+        found = [(name, released(root, name)) for name in self.published_paths]
         if missing := [name for name, path in found if path is None]:
             raise DataError(f"there is no {root / missing[0]}: unpack the release there, or use source='generated'")
         return [path for _, path in found if path is not None]

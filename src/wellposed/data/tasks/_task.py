@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import torch
 
+from wellposed import _checks
 from wellposed.data._dataset import Info
 from wellposed.data.download import Download
 from wellposed.data.store import FORMAT, Builder, check_fields, exists, is_name, verify
@@ -23,7 +24,7 @@ class Task(ABC):
     """A data set that can be prepared. Subclass it as a frozen dataclass whose fields are its parameters.
 
     What is built depends on the fields, the files that ``sources`` names and ``version`` alone: when one of them
-    changes, it is built anew.
+    changes, it is built anew. A field called ``seed`` is checked as every seed of the library is.
     """
 
     name: ClassVar[str]
@@ -40,6 +41,9 @@ class Task(ABC):
     """... and where below the data folder it unpacks it."""
 
     def __post_init__(self) -> None:
+        if getattr(self, "seed", None) is not None:
+            # Frozen, hence the detour: a NumPy integer is kept as an int, which JSON and the folder's name can take.
+            object.__setattr__(self, "seed", _checks.seed(getattr(self, "seed")))  # noqa: B009
         check_fields(self)
 
     def sources(self, root: Path) -> list[Path]:
@@ -106,5 +110,5 @@ def held_out(count: int, *shares: float, seed: int = 42) -> list[list[int]]:
     sizes = [count - sum(sizes), *sizes]
     if min(sizes) < 1:
         raise ArgumentError(f"{count} items leave a part of {min(shares)} of them empty: hold out more")
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(_checks.seed(seed)))
     return [sorted(part.tolist()) for part in order.split(sizes)]

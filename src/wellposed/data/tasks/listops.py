@@ -49,11 +49,11 @@ class ListOps(Released):
         super().__post_init__()
         for name in ("train", "val", "test"):
             positive_int(getattr(self, name), name)
-        if self.seed < 0 or self.length < 2:
-            raise ArgumentError(f"need seed >= 0 and length >= 2, got {self.seed} and {self.length}")
+        if self.length < 2:
+            raise ArgumentError(f"need length >= 2, for a token and the end, got {self.length}")
 
     @property
-    def wanted(self) -> list[str]:
+    def published_paths(self) -> list[str]:
         """The three tables."""
         return [f"listops-1000/basic_{split}.tsv" for split in _SIZES]
 

@@ -51,19 +51,19 @@ class Pathfinder(Released):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.count < 10 or self.seed < 0:
-            raise ArgumentError(f"need count >= 10, for three splits, and seed >= 0, got {self.count} and {self.seed}")
+        if self.count < 10:
+            raise ArgumentError(f"need count >= 10, for three splits, got {self.count}")
         self.parameters()
 
     def parameters(self) -> Parameters:
         """How its pictures are drawn."""
         length = LEVELS[self.level]
-        asked = self.budget // (length // 3) if self.level != "hard" else self.pictures.distractors
-        asked = asked if self.distractors is None else self.distractors
-        return replace(self.pictures, contour_length=length, distractor_length=length // 3, distractors=asked)
+        usual = self.budget // (length // 3) if self.level != "hard" else self.pictures.distractors
+        distractors = usual if self.distractors is None else self.distractors
+        return replace(self.pictures, contour_length=length, distractor_length=length // 3, distractors=distractors)
 
     @property
-    def wanted(self) -> list[str]:
+    def published_paths(self) -> list[str]:
         """The folder of the level."""
         level = "curv_baseline" if self.level == "easy" else f"curv_contour_length_{LEVELS[self.level]}"
         return [f"pathfinder{self.pictures.size}/{level}"]
@@ -78,14 +78,13 @@ class Pathfinder(Released):
 
     def _published(self, out: Builder) -> tuple[UInt8[np.ndarray, "item length 1"], UInt8[np.ndarray, " item"]]:
         (folder,) = self.sources(out.root)
-        told = partial(out.step, "lists of pictures")
-        images, labels = read_release(folder, self.pictures.size, told)
+        images, labels = read_release(folder, self.pictures.size, partial(out.step, "lists of pictures"))
         compare_count(folder, len(images), _PUBLISHED)
         return images, labels
 
     def _generated(self, out: Builder) -> tuple[Parts, UInt8[np.ndarray, " item"]]:
         p = self.parameters()
-        size = max(1, 2**20 // p.size**2)
+        size = max(1, 2**20 // p.size**2)  # pictures a part, of a megabyte: little is lost by an interruption
 
         def make(part: int) -> Part:
             first = part * size

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from wellposed import _checks
 from wellposed.data._dataset import Info
 from wellposed.data._vocabulary import Vocabulary
 from wellposed.data.store import Builder
@@ -48,7 +47,6 @@ class PeerRead(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checks.seed(self.seed)
         if self.length < 2 or self.min_count < 1:
             raise ArgumentError(f"need length >= 2 and min_count >= 1, got {self.length} and {self.min_count}")
 

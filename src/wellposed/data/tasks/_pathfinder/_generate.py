@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wellposed import _checks
 from wellposed.data.tasks._pathfinder._parameters import Parameters
 from wellposed.data.tasks._pathfinder._sprites import Tables, tables
 from wellposed.errors import ArgumentError
@@ -61,9 +62,7 @@ def generate(count: int, parameters: Parameters, seed: int | np.random.SeedSeque
 def _root(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    if seed < 0:
-        raise ArgumentError(f"seed = {seed}: pass an integer >= 0 or a numpy.random.SeedSequence")
-    return np.random.SeedSequence(seed)
+    return np.random.SeedSequence(_checks.seed(seed))
 
 
 def _allocate(count: int, p: Parameters) -> Pictures:
