@@ -22,8 +22,8 @@ from torch.utils.data import DataLoader
 
 from wellposed.data import Builder, Info, SequenceDataset, Task, Vocabulary, load, prepare, task
 from wellposed.errors import DataError
-from wellposed.experiments._provenance import provenance
 from wellposed.nn import SequenceClassifier
+from wellposed.records import provenance
 
 
 @dataclass(frozen=True)

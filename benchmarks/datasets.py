@@ -18,7 +18,7 @@ import numpy as np
 from wellposed.data import TASKS, Pathfinder, SequenceDataset, load, prepare, task
 from wellposed.data.tasks._pathfinder import generate
 from wellposed.errors import DataError
-from wellposed.experiments._provenance import provenance
+from wellposed.records import provenance
 
 SPLITS = ("train", "val", "test")
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wellposed.experiments._provenance import provenance
 from wellposed.nn import S4, S4D, S4PTD, S5, S5PTD, LiquidS4
+from wellposed.records import provenance
 
 BATCH, CHANNELS, STATES = 4, 64, 64
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)

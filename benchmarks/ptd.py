@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from wellposed import ptd
-from wellposed.experiments._provenance import provenance
 from wellposed.hippo import legs
+from wellposed.records import provenance
 
 
 def adam(A: torch.Tensor, gamma: float, steps: int, rate: float = 0.1) -> dict[str, float]:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.signal
 import torch
 
-from wellposed.experiments._provenance import provenance
+from wellposed.records import provenance
 from wellposed.systems import linf_distance, s4, s4d, spikes, to_scipy
 from wellposed.systems.closed_forms import G_difference
 

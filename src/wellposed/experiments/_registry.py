@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from wellposed.errors import UnknownNameError
-from wellposed.experiments._provenance import provenance
-from wellposed.experiments._record import Experiment, Record
+from wellposed.experiments._experiment import Experiment
+from wellposed.records import Record, provenance
 
 T = TypeVar("T")
 Track = Callable[[Iterable[T]], Iterable[T]]

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from wellposed import hippo
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._paper_tables import CONDITION, PERTURBATION
-from wellposed.experiments._record import Claim, Experiment, Result
 from wellposed.linalg import ptd
+from wellposed.records import Claim
 
 SIZES = (8, 16, 32, 64, 128)
 RELS = tuple(float(f"{r:.3g}") for r in np.logspace(-6, -1, 11))

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import torch
 
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._round import digits
 from wellposed.experiments._simulation import DT, outputs
+from wellposed.records import Claim
 from wellposed.systems import spikes
 
 SIZE = 32

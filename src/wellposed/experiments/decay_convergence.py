@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import torch
 
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._round import digits
 from wellposed.experiments._simulation import DT, STEPS, difference, outputs, slope
+from wellposed.records import Claim
 from wellposed.systems import spikes
 from wellposed.systems.closed_forms import G_difference
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from wellposed import hippo
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.linalg import Diagonalization, ptd
+from wellposed.records import Claim
 from wellposed.systems import linf_distance, s4, s4d
 
 SIZES = (16, 32, 64, 128)

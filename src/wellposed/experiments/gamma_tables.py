@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from wellposed import hippo
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._paper_tables import CONDITION, GAMMAS, PERTURBATION
-from wellposed.experiments._record import Claim, Experiment, Result
 from wellposed.linalg import ptd
+from wellposed.records import Claim
 
 
 def run(track: Callable) -> Result:

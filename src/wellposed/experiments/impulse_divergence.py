@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._round import digits
 from wellposed.experiments._simulation import DT, STEPS, difference, outputs, slope
+from wellposed.records import Claim
 
 CURVES = (3, 15, 75)
 SIZES = (3, 5, 8, 11, 15, 22, 32, 50, 75)  # from n = 100 on, the last spike lies beyond pi / dt

@@ -7,9 +7,10 @@ from statistics import median
 from typing import Any
 
 from wellposed import hippo
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._paper_tables import CONDITION, PERTURBATION
-from wellposed.experiments._record import Claim, Experiment, Result
 from wellposed.linalg import ptd
+from wellposed.records import Claim
 
 SIZES = (8, 16, 32, 64, 128)
 COLUMNS = (0, 2, 4, 6)  # of the paper's tables

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from wellposed import hippo
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.linalg import pseudospectra, ptd
+from wellposed.records import Claim
 
 SIZE = 32
 RELS = (1e-1, 1e-2, 1e-4)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from wellposed import hippo
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._round import digits
+from wellposed.records import Claim
 from wellposed.systems import DenseSystem, linf_distance
 from wellposed.systems.closed_forms import resolvent
 

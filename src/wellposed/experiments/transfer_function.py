@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from wellposed import hippo
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._round import digits
+from wellposed.records import Claim
 from wellposed.systems import Spikes, spikes
 from wellposed.systems.closed_forms import G_DPLR, G_Diag, G_difference
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from wellposed import hippo
-from wellposed.experiments._record import Claim, Experiment, Result
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._round import digits
 from wellposed.linalg import Diagonalization, ptd
+from wellposed.records import Claim
 from wellposed.systems import DenseSystem, linf_distance, s4d, spikes
 
 SIZE = 32

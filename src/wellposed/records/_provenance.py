@@ -13,11 +13,11 @@ import numpy
 import scipy
 import torch
 
-from wellposed import __version__
-
 
 def provenance(command: str, seconds: float, seed: int | None = None) -> dict[str, Any]:
     """What a reader needs to run it again and to understand a difference. ``seed=None``: nothing is random."""
+    from wellposed import __version__  # here: the package may still be importing the room that asks for a record
+
     return {
         "command": command,
         "commit": _commit(),

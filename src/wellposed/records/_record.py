@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -30,25 +29,6 @@ class Claim:
     """How ``tolerance`` is meant; a one-sided claim may miss its bound by the relative tolerance."""
     erratum: str = ""
     """Where the paper slips: what is wrong in it and what is right."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What the run of an experiment returns."""
-
-    finding: str
-    claims: list[Claim]
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A figure or table of the paper and the function that computes it."""
-
-    title: str
-    source: str
-    paper: str
-    run: Callable[[Callable], Result]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import pytest
 
 from wellposed import __version__
 from wellposed.errors import RecordError
-from wellposed.experiments import Claim, Record, load_record, save_record
-from wellposed.experiments._provenance import provenance
+from wellposed.records import Claim, Record, load_record, provenance, save_record
 
 
 def record(data: dict | None = None) -> Record:

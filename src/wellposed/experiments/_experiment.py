@@ -1,0 +1,28 @@
+"""What an experiment is: a figure or table of the paper, and what running it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wellposed.records import Claim
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the run of an experiment returns."""
+
+    finding: str
+    claims: list[Claim]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure or table of the paper and the function that computes it."""
+
+    title: str
+    source: str
+    paper: str
+    run: Callable[[Callable], Result]
