@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from wellposed.errors import RecordError, UnknownNameError
-from wellposed.experiments import NAMES, Claim
+from wellposed.experiments import NAMES
+from wellposed.records import Claim
 from wellposed.report import read_records, save_bode, save_figures, verdicts, write_page
-from wellposed.report._figures import figure_svg
+from wellposed.report._figures import FIGURES, figure_svg
 from wellposed.report._verdicts import _verdict
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -86,6 +87,11 @@ def test_figures_are_svg_files_for_light_and_dark(tmp_path: Path):
         ElementTree.fromstring(text)
         assert "prefers-color-scheme" in text
         assert "currentColor" in text
+
+
+def test_every_experiment_has_a_drawing_in_the_order_of_the_paper():
+    assert tuple(FIGURES) == NAMES
+    assert [record.experiment for record in read_records(RESULTS)] == list(NAMES)
 
 
 def test_missing_records_say_what_to_run(tmp_path: Path):

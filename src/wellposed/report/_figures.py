@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wellposed.errors import UnknownNameError
-from wellposed.experiments import Record
+from wellposed.records import Record
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
 
 Data = dict[str, Any]
@@ -295,3 +295,4 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "pareto": pareto,
     "default-perturbation": default_perturbation,
 }
+"""The drawing of every experiment, in the order in which a report shows them."""

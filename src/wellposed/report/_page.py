@@ -8,7 +8,7 @@ from pathlib import Path
 from wellposed import __version__
 from wellposed._files import write_whole
 from wellposed.errors import MissingExtraError, RecordError
-from wellposed.experiments import Record
+from wellposed.records import Record
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall, verdicts
 

@@ -6,20 +6,75 @@ import math
 import textwrap
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 from wellposed.report._plots import check_figure_path
 from wellposed.report._style import S4, pyplot
-
-if TYPE_CHECKING:
-    from wellposed.data import SequenceDataset
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SHADES = " .:-=+*#%@"
 _COLUMNS, _CHARACTERS, _WIDE = 76, 400, 150
 
 
-def save_samples(path: Path, dataset: SequenceDataset, items: list[int]) -> Path:
+@runtime_checkable
+class Words(Protocol):
+    """What turns tokens back into text."""
+
+    def decode(self, numbers: list[int], /) -> str:
+        """The text."""
+        ...
+
+
+@runtime_checkable
+class About(Protocol):
+    """What the sequences of a data set are."""
+
+    @property
+    def picture(self) -> tuple[int, int] | None:
+        """Height and width of what is drawn as a picture."""
+        ...
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the numbers to be predicted."""
+        ...
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """All that is asked of a data set to draw it."""
+
+    @property
+    def info(self) -> About:
+        """What its sequences are."""
+        ...
+
+    @property
+    def vocabulary(self) -> Words | None:
+        """Of tokens; ``None`` for numbers."""
+        ...
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Their names, where the target is one of them."""
+        ...
+
+    @property
+    def rows(self) -> Any:
+        """The sequences as they are kept, by their index: pixels before they are normalised."""
+        ...
+
+    @property
+    def y(self) -> Any:
+        """The targets, by their index."""
+        ...
+
+    def __getitem__(self, item: int, /) -> tuple[Any, ...]:
+        """A sequence, or two of a pair, and the target."""
+        ...
+
+
+def save_samples(path: Path, dataset: Samples, items: list[int]) -> Path:
     """These items with their targets, written to ``path`` (.png, .svg or .pdf)."""
     check_figure_path(path)
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
@@ -39,34 +94,34 @@ def save_samples(path: Path, dataset: SequenceDataset, items: list[int]) -> Path
     return path
 
 
-def _draw_picture(ax: Any, dataset: SequenceDataset, item: int) -> None:
+def _draw_picture(ax: Any, dataset: Samples, item: int) -> None:
     ax.imshow(pixels(dataset, item).numpy(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
 
 
-def _height(dataset: SequenceDataset, items: list[int]) -> float:
+def _height(dataset: Samples, items: list[int]) -> float:
     """Inches for the longest of the texts, or for a wave."""
     if not dataset.vocabulary:
         return 1.5
     return 0.4 + 0.125 * max(_wrapped(dataset, item).count("\n") + 1 for item in items)
 
 
-def _wrapped(dataset: SequenceDataset, item: int) -> str:
+def _wrapped(dataset: Samples, item: int) -> str:
     parts = (line for text in texts(dataset, item) for line in [*_shortened(text).split("\n"), ""])
     return "\n".join(textwrap.fill(line, _WIDE) for line in parts).rstrip()
 
 
-def _draw_text(ax: Any, dataset: SequenceDataset, item: int) -> None:
+def _draw_text(ax: Any, dataset: Samples, item: int) -> None:
     text = _wrapped(dataset, item).replace("$", r"\$")
     ax.text(0, 1, text, family="monospace", fontsize=6.5, va="top", transform=ax.transAxes)
 
 
-def _draw_wave(ax: Any, dataset: SequenceDataset, item: int) -> None:
+def _draw_wave(ax: Any, dataset: Samples, item: int) -> None:
     ax.axis("on")
     ax.plot(dataset[item][0][:, 0].tolist(), color=S4, lw=0.8)
     ax.label_outer()
 
 
-def print_samples(console: Any, dataset: SequenceDataset, items: list[int]) -> None:
+def print_samples(console: Any, dataset: Samples, items: list[int]) -> None:
     """These items with their targets as text: shades for pictures, the tokens, or the course of a wave."""
     for item in items:
         console.print(f"\n{target(dataset, item)}", style="bold", markup=False, highlight=False)
@@ -93,7 +148,7 @@ def _print_picture(console: Any, picture: Any) -> None:
             console.print(Text.assemble(*pairs))
 
 
-def target(dataset: SequenceDataset, item: int) -> str:
+def target(dataset: Samples, item: int) -> str:
     """Its class, or its numbers by name."""
     y = dataset.y[item]
     if dataset.classes:
@@ -101,13 +156,13 @@ def target(dataset: SequenceDataset, item: int) -> str:
     return ", ".join(f"{name} = {value:.4g}" for name, value in zip(dataset.info.targets, y.tolist(), strict=True))
 
 
-def pixels(dataset: SequenceDataset, item: int) -> Any:
+def pixels(dataset: Samples, item: int) -> Any:
     """The picture as it is kept: uint8 ``(row, column, channel)``."""
     assert dataset.info.picture is not None
     return dataset.rows[item].reshape(*dataset.info.picture, -1)
 
 
-def texts(dataset: SequenceDataset, item: int) -> list[str]:
+def texts(dataset: Samples, item: int) -> list[str]:
     """The text, or the two of a pair."""
     assert dataset.vocabulary is not None
     return [dataset.vocabulary.decode(sequence.tolist()) for sequence in dataset[item][:-1]]

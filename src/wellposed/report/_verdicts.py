@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wellposed.experiments import Claim, Record
+from wellposed.records import Claim, Record
 
 
 @dataclass(frozen=True)
