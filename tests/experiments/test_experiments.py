@@ -1,11 +1,14 @@
 """Every experiment runs, and every claim it makes comes out; the published records agree with a fresh run."""
 
+import importlib
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from wellposed.errors import UnknownNameError
-from wellposed.experiments import NAMES, get, load_record, run
+from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.experiments import NAMES, Experiment, Result, get, load_record, pareto, run
 from wellposed.report import verdicts
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -27,6 +30,7 @@ def test_every_claim_comes_out_and_equals_the_published_record(name: str):
         assert old.text == new.text
         assert old.measured == pytest.approx(new.measured, rel=digits, abs=digits * old.tolerance + 1e-12)
     assert published.provenance["commit"] != "unknown"
+    assert record.provenance["seed"] == get(name).seed
 
 
 def test_the_paper_is_corrected_in_three_places():
@@ -42,6 +46,31 @@ def test_figure_one_keeps_every_spike_it_claims():
     for curve, last in zip(data["G_Diag"], data["last_spikes"], strict=True):
         beyond = [m for w, m in zip(curve["omega"], curve["magnitude"], strict=True) if w > 0.9 * last["frequency"]]
         assert max(beyond) == pytest.approx(last["height"], rel=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiment_that_draws_has_a_seed(name: str):
+    """Gaussian perturbations are all that is random in them."""
+    module = importlib.import_module(get(name).run.__module__)
+    assert (get(name).seed is not None) == ("gaussian" in inspect.getsource(module))
+
+
+def test_the_seed_that_is_recorded_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch):
+    drawn: list[int] = []
+
+    def draw(track: Callable, seed: int) -> Result:
+        drawn.append(seed)
+        return Result("", [], {})
+
+    experiment = Experiment("title", "source", "paper", draw, seed=7)
+    monkeypatch.setattr(pareto, "EXPERIMENT", experiment)
+    assert run("pareto").provenance["seed"] == 7
+    assert drawn == [7]
+
+
+def test_a_seed_that_is_none_is_refused():
+    with pytest.raises(ArgumentError, match=r"from 0 to 2\^63 - 1, got -1"):
+        Experiment("title", "source", "paper", lambda track: Result("", [], {}), seed=-1)
 
 
 def test_unknown_experiment_gets_a_suggestion():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wellposed import __version__
-from wellposed.errors import RecordError
+from wellposed.errors import ArgumentError, RecordError
 from wellposed.records import Claim, Record, load_record, provenance, save_record
 
 
@@ -60,3 +60,5 @@ def test_provenance_names_commit_versions_and_hardware():
     assert made_by["versions"]["wellposed"] == __version__
     assert made_by["seed"] == 7
     assert made_by["hardware"]["cpu"]
+    with pytest.raises(ArgumentError, match="seed must be a whole number"):
+        provenance("a command", 2.0, seed=-7)

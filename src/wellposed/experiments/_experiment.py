@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from wellposed._checks import seed as checked_seed
 from wellposed.records import Claim
 
 
@@ -25,4 +26,11 @@ class Experiment:
     title: str
     source: str
     paper: str
-    run: Callable[[Callable], Result]
+    run: Callable[..., Result]
+    """Takes a function that wraps its steps, for a progress bar, and then the seed if there is one."""
+    seed: int | None = None
+    """What its random numbers start from; ``None`` where nothing is random."""
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            checked_seed(self.seed)

@@ -41,7 +41,8 @@ def run(name: str, *, track: Track = lambda steps: steps) -> Record:
     """Run one experiment; ``track`` wraps its steps, for a progress bar."""
     experiment = get(name)
     start = time.perf_counter()
-    result = experiment.run(track)
+    # The seed that is recorded is the one that is used.
+    result = experiment.run(track) if experiment.seed is None else experiment.run(track, experiment.seed)
     seconds = time.perf_counter() - start
     return Record(
         experiment=name,
@@ -51,5 +52,5 @@ def run(name: str, *, track: Track = lambda steps: steps) -> Record:
         finding=result.finding,
         claims=result.claims,
         data=result.data,
-        provenance=provenance(f"wellposed reproduce {name}", seconds),
+        provenance=provenance(f"wellposed reproduce {name}", seconds, experiment.seed),
     )

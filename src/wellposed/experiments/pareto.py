@@ -15,12 +15,11 @@ from wellposed.records import Claim
 SIZES = (8, 16, 32, 64, 128)
 COLUMNS = (0, 2, 4, 6)  # of the paper's tables
 DRAWS = 5
-SEED = 0
 
 
-def run(track: Callable) -> Result:
+def run(track: Callable, seed: int) -> Result:
     """Each method at the paper's ||E||, read as a spectral norm."""
-    rows = [_row(n, k) for n, k in track([(n, k) for n in SIZES for k in COLUMNS])]
+    rows = [_row(n, k, seed) for n, k in track([(n, k) for n in SIZES for k in COLUMNS])]
     order = [row["optimized"] <= row["rank_one"] <= row["paper"] <= row["gaussian"] for row in rows]
     gain = max(row["rank_one"] / row["optimized"] for row in rows)
     unstable = sum(row["gaussian_unstable"] for row in rows)
@@ -44,13 +43,13 @@ def run(track: Callable) -> Result:
         f"{100 * (gain - 1):.0f} % over the closed form; a random matrix of the same size is {min(random):.0f} to "
         f"{max(random):.0f} times worse, and unstable in {unstable} of {DRAWS * len(rows)} draws."
     )
-    return Result(finding, claims, {"rows": rows, "seed": SEED, "draws": DRAWS})
+    return Result(finding, claims, {"rows": rows, "seed": seed, "draws": DRAWS})
 
 
-def _row(n: int, k: int) -> dict[str, Any]:
+def _row(n: int, k: int, seed: int) -> dict[str, Any]:
     A, _ = hippo.legs(n)
     eps = PERTURBATION[n][k]
-    draws = [ptd(A, method="gaussian", eps=eps, seed=SEED + draw) for draw in range(DRAWS)]
+    draws = [ptd(A, method="gaussian", eps=eps, seed=seed + draw) for draw in range(DRAWS)]
     rank_one = ptd(A, method="rank-one", eps=eps, stable=True)
     optimized = ptd(A, method="optimized", eps=eps, stable=True)
     return {
@@ -69,4 +68,5 @@ EXPERIMENT = Experiment(
     source="Section 4.2, Theorem 4, Appendix I",
     paper="E is found by gradient descent; a random E regularises too, but not best.",
     run=run,
+    seed=0,
 )

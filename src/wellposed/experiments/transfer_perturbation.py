@@ -16,11 +16,11 @@ from wellposed.records import Claim
 from wellposed.systems import DenseSystem, linf_distance, s4d, spikes
 
 SIZE = 32
-SEEDS = (0, 1, 2, 3, 4)
+DRAWS = 5
 _OBJECTIVE = "paper's objective, gamma 10"
 
 
-def run(track: Callable) -> Result:
+def run(track: Callable, seed: int) -> Result:
     """The table of perturbations at n = 32 with ||B|| = ||C|| = 1, and the three responses side by side."""
     A, B = hippo.legs(SIZE)
     C = torch.zeros(SIZE, dtype=torch.float64)
@@ -31,7 +31,10 @@ def run(track: Callable) -> Result:
         (_OBJECTIVE, lambda: ptd(A, gamma=10, power=2, columns="unit")),
         ("rank-one, norm 16.3", lambda: ptd(A, method="rank-one", eps=16.3, stable=True)),
         ("rank-one, norm 3", lambda: ptd(A, method="rank-one", eps=3.0, stable=True)),
-        *((f"gaussian, norm 3, seed {s}", lambda s=s: ptd(A, method="gaussian", eps=3.0, seed=s)) for s in SEEDS),
+        *(
+            (f"gaussian, norm 3, seed {s}", lambda s=s: ptd(A, method="gaussian", eps=3.0, seed=s))
+            for s in range(seed, seed + DRAWS)
+        ),
     ]
     rows = [_diagonal_row(exact, B)]
     for name, make in track(made):
@@ -119,4 +122,5 @@ EXPERIMENT = Experiment(
     source="Theorem 3",
     paper="With ||B|| = ||C|| = 1 and ||E|| <= eps, G changes by at most (2 ln n + 4) eps to first order.",
     run=run,
+    seed=0,
 )

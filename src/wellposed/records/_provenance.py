@@ -1,4 +1,4 @@
-"""Where a number comes from: command, commit, versions, hardware."""
+"""Where a number comes from: command, commit, seed, versions, hardware."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import numpy
 import scipy
 import torch
 
+from wellposed._checks import seed as checked_seed
+
 
 def provenance(command: str, seconds: float, seed: int | None = None) -> dict[str, Any]:
     """What a reader needs to run it again and to understand a difference. ``seed=None``: nothing is random."""
@@ -21,7 +23,7 @@ def provenance(command: str, seconds: float, seed: int | None = None) -> dict[st
     return {
         "command": command,
         "commit": _commit(),
-        "seed": seed,
+        "seed": None if seed is None else checked_seed(seed),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(seconds, 2),
         "versions": {
