@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from subprocesses import environment
 from wellposed import Diagonalization, __version__
 from wellposed._files import read_matrix
 from wellposed.cli import main
@@ -19,7 +20,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 def wellposed(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from wellposed.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, cwd=cwd, timeout=600, check=False)
 
 
 def test_help_names_every_verb():
@@ -33,7 +34,8 @@ def test_help_names_every_verb():
 @pytest.mark.parametrize("package", ["tyro", "rich"])
 def test_without_its_packages_the_command_says_what_to_install(package: str):
     code = f"import sys; sys.modules[{package!r}] = None; from wellposed.cli import main"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1
     assert done.stderr == f"wellposed: this needs {package}: pip install 'wellposed[cli]'\n"
 
@@ -77,6 +79,14 @@ def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str):
         (["diagonalize", "legs:8", "--rel", "0.1", "--eps", "1"], "got rel = 0.1, eps = 1"),
         (["diagonalize", "legs:8", "--out", "d.pt"], "name it d.safetensors"),
         (["report", "--records", "nowhere"], "there is no folder nowhere"),
+        # a mistyped place is not made, and named before anything is computed
+        (["reproduce", "--out", "nowhere/report"], "no folder nowhere: create it first, or correct the name"),
+        (["reproduce", "--records", "nowhere/records"], "no folder nowhere: create it first"),
+        (["report", "--records", str(RESULTS), "--out", "nowhere/page"], "no folder nowhere: create it first"),
+        (["report", "--records", str(RESULTS), "--figures", "nowhere/svg"], "no folder nowhere: create it first"),
+        (["diagonalize", "legs:8", "--out", "nowhere/new/d.safetensors"], "no folder nowhere: create it first"),
+        (["diagonalize", "legs:8", "--plot", "nowhere/p.png"], "no folder nowhere to put p.png in: create it first"),
+        (["analyze", "legs", "--n", "4", "--bode", "nowhere/p.png"], "no folder nowhere to put p.png in"),
     ],
 )
 def test_mistakes_get_a_clear_line(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -91,6 +101,9 @@ def test_a_mistake_ends_the_process_with_one_line_and_no_traceback(tmp_path: Pat
     done = wellposed("diagonalize", "legs:8", "--method", "rankone", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "wellposed: unknown method 'rankone'; did you mean 'rank-one'?\n"
+    done = wellposed("reproduce", "impulse-divergence", "--out", "nowhere/report", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "wellposed: there is no folder nowhere: create it first, or correct the name\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,26 @@ from PIL import Image
 from rich.console import Console
 
 from file_server import FileServer
+from subprocesses import environment
 from test_cli import wellposed
 from wellposed.cli import main
-from wellposed.data import Info, SequenceDataset, Vocabulary, load
+from wellposed.data import Builder, Info, SequenceDataset, Task, Vocabulary, load, prepare
 from wellposed.data._rows import RaggedRows
 from wellposed.data.download import _sources
 from wellposed.data.store._checksum import checksum_of
 from wellposed.report import print_samples, save_samples
+
+
+@dataclass(frozen=True)
+class Own(Task):
+    """What a user may have prepared beside the tasks of the library."""
+
+    name = "own"
+
+    def build(self, out: Builder) -> Info:
+        out.write("train", np.zeros((2, 3, 1), dtype=np.float32), np.zeros(2, dtype=np.int64))
+        return Info("own", "generated", 3, channels=1, classes=("a", "b"))
+
 
 SMALL = ("--options", "count=8", "steps=200", "grid=[2,2]")
 
@@ -51,6 +65,39 @@ def test_prepare_verify_list_show(tmp_path: Path):
     picture = tmp_path / "waves.png"
     assert wellposed("data", "show", "sinusoids", *root, "--out", str(picture), *SMALL).returncode == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def listed(root: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    main(["data", "list", "--root", str(root)])
+    return capsys.readouterr().out
+
+
+def test_list_shows_what_is_prepared_with_other_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    small = prepare("sinusoids", tmp_path, count=8, steps=200, grid=(2, 2))
+    more = prepare("sinusoids", tmp_path, count=9, steps=200, grid=(2, 2), problem="extrap")
+    own = prepare(Own(), tmp_path)
+    lines = listed(tmp_path, capsys).splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("  sinusoids "))
+    sizes = [sum(file.stat().st_size for file in folder.rglob("*.npy")) / 1e6 for folder in (small, more)]
+    below = dict(zip(lines[at + 1 : at + 5 : 2], lines[at + 2 : at + 5 : 2], strict=True))
+    assert below == {
+        f"    prepared/{small.name}: ready, {sizes[0]:.2g} MB": "      steps=200 count=8 grid=[2,2]",
+        f"    prepared/{more.name}: ready, {sizes[1]:.2g} MB": "      problem=extrap steps=200 count=9 grid=[2,2]",
+    }
+    assert lines[-1].startswith("  own                  a task of your own, ")
+    assert lines[-1].endswith(f"prepared/{own.name}")
+
+
+def test_list_names_what_is_stale_damaged_or_of_another_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    first, second, third = (prepare("sinusoids", tmp_path, count=k, steps=200, grid=(2, 2)) for k in (8, 9, 10))
+    array = first / "train" / "x.npy"
+    array.write_bytes(array.read_bytes()[:-1] + b"?")
+    (second / "manifest.json").write_text("{")
+    third.rename(third.with_name("sinusoids-of-old"))
+    lines = listed(tmp_path, capsys)
+    assert f"prepared/{first.name}: stale ({array} is damaged)" in lines
+    assert f"prepared/{second.name}: damaged, " in lines
+    assert "prepared/sinusoids-of-old: of another version, " in lines
 
 
 def test_prepare_repairs_what_verify_finds(tmp_path: Path):
@@ -89,6 +136,7 @@ def test_the_data_folder_comes_from_the_environment(tmp_path: Path, monkeypatch:
         (["show", "sinusoids", "--split", "dev", *SMALL], "unknown split 'dev'"),
         (["show", "sinusoids", "--count", "0", *SMALL], "batch_size must be at least 1, got 0"),
         (["show", "sinusoids", "--out", "x.docx", *SMALL], "name it .png, .svg or .pdf"),
+        (["show", "sinusoids", "--out", "nowhere/x.png", *SMALL], "no folder nowhere to put x.png in"),
     ],
 )
 def test_mistakes_get_a_clear_line(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -136,7 +184,7 @@ main(["data", "fetch", sys.argv[3], "--root", sys.argv[4]])
 
 def fetch(url: str, checksum: str, name: str, root: Path, digest: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", FETCH, url, checksum, name, str(root), digest]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
 
 
 def tarball(files: dict[str, bytes], tmp_path: Path) -> tuple[bytes, str]:

@@ -15,13 +15,30 @@ from wellposed.errors import RecordError
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write to a temporary neighbour and move it into place: a reader sees the old file or the new one."""
+    """Write to a temporary neighbour and move it into place: a reader sees the old file or the new one.
+
+    Its folder is created, as ``make_folder`` does.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         replace_whole(path, content)
     except OSError as error:
         raise RecordError(f"cannot write {path}: {error.strerror or error}") from None
     return path
+
+
+def check_folder(folder: Path) -> Path:
+    """Refuse a folder that ``make_folder`` would refuse, before a long computation whose result is to go there."""
+    if not folder.is_dir() and not folder.parent.is_dir():
+        # Creating all of a mistyped path would put the result where nobody looks for it.
+        raise RecordError(f"there is no folder {folder.parent}: create it first, or correct the name")
+    return folder
+
+
+def make_folder(folder: Path) -> Path:
+    """Create a folder unless it is there; the one it lies in must be."""
+    check_folder(folder).mkdir(exist_ok=True)
+    return folder
 
 
 def replace_whole(path: Path, content: str | bytes) -> None:

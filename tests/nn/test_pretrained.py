@@ -43,16 +43,16 @@ def small(kind: Any = SequenceClassifier, choice: str = "s4ptd", **options: Any)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_comes_back_the_same(choice: str, tmp_path: Path):
     model, tokens = small(choice=choice), torch.randint(5, (2, 7))
-    assert model.save_pretrained(tmp_path / "new" / "folder") == tmp_path / "new" / "folder"
-    assert sorted(f.name for f in (tmp_path / "new" / "folder").iterdir()) == ["config.json", "model.safetensors"]
+    assert model.save_pretrained(tmp_path / "new") == tmp_path / "new"
+    assert sorted(f.name for f in (tmp_path / "new").iterdir()) == ["config.json", "model.safetensors"]
     before = torch.get_rng_state()
-    loaded = SequenceClassifier.from_pretrained(tmp_path / "new" / "folder")
+    loaded = SequenceClassifier.from_pretrained(tmp_path / "new")
     assert torch.equal(before, torch.get_rng_state())
     assert torch.equal(loaded(tokens), model(tokens))
     assert not loaded.training
     assert all(p.requires_grad for p in loaded.parameters())
     loaded.save_pretrained(tmp_path / "again")
-    first, second = (json.loads((tmp_path / f / "config.json").read_text()) for f in ("new/folder", "again"))
+    first, second = (json.loads((tmp_path / f / "config.json").read_text()) for f in ("new", "again"))
     assert first == second
 
 

@@ -33,6 +33,7 @@ def analyze(
 
     from wellposed import hippo
     from wellposed._checks import index_in, positive_int
+    from wellposed.report import check_figure_path
     from wellposed.systems import linf_distance, spikes
 
     if positive_int(n, "n") > _LARGEST:
@@ -40,6 +41,8 @@ def analyze(
             f"analyze builds n x n matrices: n = {n} is over {_LARGEST}; systems.spikes takes n up to 10^6"
         )
     full, normal = _systems(measure, n, index_in(l, "l", n))
+    if bode:
+        check_figure_path(bode)
     A, _ = hippo.MEASURES[measure](n)
     rows = {
         "norm of A": f"{torch.linalg.matrix_norm(A, ord=2).item():.6g}",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import tyro
 
+from wellposed._files import check_folder, read_matrix
 from wellposed.cli._arguments import File, Number
 from wellposed.errors import RecordError
 
@@ -39,13 +40,13 @@ def diagonalize(
         out: Save the result to this file (.safetensors).
         plot: Save the pseudospectra with old and new eigenvalues to this file (.png, .svg or .pdf).
     """
-    from wellposed._files import read_matrix
     from wellposed.linalg import gallery, ptd
 
     named = matrix.partition(":")[0] in gallery.MATRICES or not (Path(matrix).suffix or Path(matrix).exists())
     A = gallery.matrix(matrix) if named else read_matrix(Path(matrix))
     if out and out.suffix != ".safetensors":
         raise RecordError(f"the result is a safetensors file: name it {out.with_suffix('.safetensors')}, not {out}")
+    _check_places(out, plot)
     knobs: dict[str, Any] = {"rel": rel, "eps": eps, "cond": cond, "gamma": gamma}
     d = ptd(A, method=cast(Any, method), **knobs, stable=stable, margin=margin, seed=seed)
     print(d)
@@ -57,3 +58,13 @@ def diagonalize(
 
         grid, size = pseudospectra(A, points=60), cast(float, d.norm_E)
         print(f"  plot            {save_pseudospectra(plot, grid.refined(size), d.Lambda, size)}")
+
+
+def _check_places(out: Path | None, plot: Path | None) -> None:
+    """What cannot be written is said before anything is computed."""
+    if out:
+        check_folder(out.parent)
+    if plot:
+        from wellposed.report import check_figure_path
+
+        check_figure_path(plot)

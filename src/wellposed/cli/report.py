@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wellposed._files import check_folder
 from wellposed.cli._arguments import Folder
 from wellposed.cli._verdicts import show_verdicts
 
@@ -19,6 +20,8 @@ def report(out: Path = Path("report"), records: Folder = None, figures: Folder =
     from wellposed.report import read_records, save_figures
 
     found = read_records(records or out / "records")
+    for folder in filter(None, (out, figures)):
+        check_folder(folder)  # before anything is drawn
     for path in save_figures(found, figures) if figures else ():
         print(f"figure: {path}")
     print(f"report: {show_verdicts(found, out)}")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from wellposed._files import check_folder, make_folder
 from wellposed.cli._arguments import Folder
 from wellposed.cli._progress import track_steps
 from wellposed.cli._verdicts import show_verdicts
@@ -30,7 +31,9 @@ def reproduce(
 
     for name in names:
         get(name)  # an unknown name is found before anything runs
-    folder = records or out / "records"
+    check_folder(records or out)  # as is a folder that cannot be made
+    make_folder(out)
+    folder = make_folder(records or out / "records")
     for name in names or NAMES:
         save_record(run(name, track=track_steps(name)), folder)
     print(f"report: {show_verdicts(read_records(folder), out)}")

@@ -7,6 +7,7 @@ from math import log10
 from pathlib import Path
 from typing import Any
 
+from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
 from wellposed.records import Record
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
@@ -27,11 +28,7 @@ def save_figures(records: list[Record], folder: Path) -> list[Path]:
     for record in records:
         if record.experiment == "transfer-perturbation":
             drawn["headline"] = to_svg(headline(record.data), "headline")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.svg" for name in drawn]
-    for path, svg in zip(paths, drawn.values(), strict=True):
-        path.write_text(standalone(svg), encoding="utf-8")
-    return paths
+    return [write_whole(folder / f"{name}.svg", standalone(svg)) for name, svg in drawn.items()]
 
 
 def transfer_function(data: Data) -> Any:

@@ -51,8 +51,10 @@ def save_pseudospectra(path: Path, grid: Any, perturbed: Any, norm: Any) -> Path
 
 
 def check_figure_path(path: Path) -> None:
-    """Refuse what no figure can be written to."""
+    """Refuse what no figure can be written to: another ending than .png, .svg or .pdf, a folder that is not there."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise RecordError(f"cannot draw a {path.suffix or 'file without an ending'!r}: name it .png, .svg or .pdf")
     if not path.parent.is_dir():
-        raise RecordError(f"there is no folder {path.parent} to put {path.name} in: create it first")
+        raise RecordError(
+            f"there is no folder {path.parent} to put {path.name} in: create it first, or correct the name"
+        )

@@ -56,8 +56,7 @@ def verify(name: Name, root: Folder = None, options: Options = ()) -> None:
 
 
 def _describe(folder: Path) -> None:
-    from wellposed.data import _manifest
-    from wellposed.data._cache import read
+    from wellposed.cli.data._store import read_manifest, read_split
 
-    for split in dict.fromkeys(name.partition("/")[0] for name in _manifest.read(folder)["arrays"]):
-        print(f"  {read(folder, split)}")
+    for split in dict.fromkeys(name.partition("/")[0] for name in read_manifest(folder)["arrays"]):
+        print(f"  {read_split(folder, split)}")

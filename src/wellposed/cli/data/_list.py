@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wellposed.cli._arguments import Folder
-from wellposed.errors import DataError
+from wellposed.errors import DataError, WellposedError
+
+if TYPE_CHECKING:
+    from wellposed.data import Task
 
 
 def list_tasks(root: Folder = None) -> None:
-    """List the tasks, and which of them are there.
+    """List the tasks, and which of them are there; those prepared with other parameters below each.
 
     Args:
         root: The data folder; $WELLPOSED_DATA or ~/.cache/wellposed/data if not given.
@@ -19,17 +24,25 @@ def list_tasks(root: Folder = None) -> None:
 
     place = data_root(root)
     print(f"in {place}")
+    builds = prepared(place)
     for name, kind in TASKS.items():
-        print(f"  {name:20} {_state(kind(), place):26} {kind.title}")
+        default = kind().resolved(place)
+        print(f"  {name:20} {_state(default, place):26} {kind.title}")
+        for build in builds:
+            if build.task == name and build.folder != default.folder(place):
+                print(f"    {build.folder.relative_to(place)}: {build.state}, {_size(build.folder)}")
+                print(f"      {_options(build.parameters, default)}")
+    for build in builds:
+        if build.task not in TASKS:
+            print(f"  {build.task:20} {build.state}, {_size(build.folder)}: {build.folder.relative_to(place)}")
 
 
-def _state(task: Any, place: Path) -> str:
-    from wellposed.data._cache import why_not
+def _state(task: Task, place: Path) -> str:
+    from wellposed.cli.data._store import why_not
 
-    task = task.resolved(place)
     folder = task.folder(place)
     if why_not(task, place) is None:
-        return f"ready, {sum(file.stat().st_size for file in folder.rglob('*.npy')) / 1e6:.0f} MB"
+        return f"ready, {_size(folder)}"
     try:
         found = task.sources(place)
     except DataError:
@@ -37,3 +50,54 @@ def _state(task: Any, place: Path) -> str:
     if folder.exists():
         return "stale, to be prepared"
     return "found, to be prepared" if found else "generated when asked for"
+
+
+def _size(folder: Path) -> str:
+    size = sum(file.stat().st_size for file in folder.rglob("*.npy")) / 1e6
+    return f"{size:.0f} MB" if size >= 10 else f"{size:.2g} MB"
+
+
+def _options(parameters: dict[str, Any], default: Task) -> str:
+    """What ``--options`` was, as it can be typed again."""
+    usual = json.loads(json.dumps(asdict(default)))
+    other = {key: value for key, value in parameters.items() if key not in usual or usual[key] != value}
+    words = (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")) for value in other.values())
+    return " ".join(f"{key}={word}" for key, word in zip(other, words, strict=True)) or "the default parameters"
+
+
+class Build(NamedTuple):
+    """One folder of a prepared task."""
+
+    folder: Path
+    task: str
+    parameters: dict[str, Any]
+    state: str
+    """Ready, or why not."""
+
+
+def prepared(place: Path) -> list[Build]:
+    """Everything that is prepared below a data folder, whichever version of the library made it."""
+    folders = sorted((place / "prepared").glob("[!.]*")) if place.is_dir() else []
+    return [_build(folder, place) for folder in folders if folder.is_dir()]
+
+
+def _build(folder: Path, place: Path) -> Build:
+    from wellposed.cli.data._store import read_manifest, why_not
+    from wellposed.data import TASKS
+
+    try:
+        manifest = read_manifest(folder)
+    except DataError:  # a folder is named after its task and a hash
+        return Build(folder, folder.name.rpartition("-")[0], {}, "damaged")
+    name, parameters = manifest["task"], manifest["parameters"]
+    if name not in TASKS:
+        return Build(folder, name, parameters, "a task of your own")
+    try:
+        given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
+        task = TASKS[name](**given)
+    except (TypeError, WellposedError):  # parameters that this version does not know
+        return Build(folder, name, parameters, "of another version")
+    if task.folder(place) != folder:
+        return Build(folder, name, parameters, "of another version")
+    reason = why_not(task, place)
+    return Build(folder, name, parameters, "ready" if reason is None else f"stale ({reason})")

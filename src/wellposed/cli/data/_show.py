@@ -32,9 +32,11 @@ def show(
     """
     from wellposed import data
     from wellposed.data import Order
-    from wellposed.report import print_samples, save_samples
+    from wellposed.report import check_figure_path, print_samples, save_samples
 
     chosen = data.task(name, **parsed(options))
+    if out:
+        check_figure_path(out)  # before a task is generated for a picture that cannot be saved
     with track_amounts(MofNCompleteColumn()) as told:
         data.prepare(chosen, root, progress=told)
     dataset = data.load(chosen, root, split)
