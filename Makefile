@@ -1,5 +1,6 @@
 # make reproduce   run every experiment that needs no GPU and no download, write report/index.html
-# make test        lint, check types, run the tests
+# make test        lint, check types, run the tests but the slow ones
+# make test-slow   run the slow ones: long optimisations, compilers, full lengths
 # make bench       measure, in ratios of one run
 # make docs        build the documentation into site/
 # Each sets up what it needs in .venv on the first run.
@@ -11,7 +12,7 @@ RECORDS ?= results
 # The matrices here are small: threads of the linear algebra library would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: reproduce test bench docs clean
+.PHONY: reproduce test test-slow bench docs clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/ready
@@ -21,7 +22,10 @@ test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-slow: .venv/ready
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 bench: .venv/ready
 	@for file in benchmarks/[a-z]*.py; do $(ONE_THREAD) $(BIN)/python $$file || exit 1; done

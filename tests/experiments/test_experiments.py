@@ -13,9 +13,10 @@ from wellposed.report import verdicts
 
 RESULTS = Path(__file__).parents[2] / "results"
 OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
+SLOW = ("gamma-tables", "pareto", "default-perturbation")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES])
 def test_every_claim_comes_out_and_equals_the_published_record(name: str):
     """No claim differs, and the records in the repository were not edited by hand.
 

@@ -607,6 +607,7 @@ def test_no_wrong_answer(A: Any, method: Any, rel: float, wishes: dict[str, Any]
     check_answer(A, rel, wishes | {"method": method, "rel": rel})
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     matrices(max_n=4),

@@ -21,6 +21,7 @@ LAYERS: dict[str, Any] = {
 
 # Compilers read the code itself: these run without the checks of annotations that tests add. PyTorch's own
 # deprecations are let through; a UserWarning, such as the one about complex numbers, is an error.
+SLOW = pytest.mark.slow  # compilers and exporters take long: one layer each time a change is made, the others later
 QUIET = """
 import warnings
 for kind in (DeprecationWarning, FutureWarning, ImportWarning, ResourceWarning):
@@ -32,7 +33,12 @@ u = torch.randn(2, 150, 3, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize(
-    "layer", ["S4PTD(3, 6, seed=0)", "S5PTD(3, 6, seed=0, bidirectional=True)", "S4(3, 6, seed=0, mode='conv')"]
+    "layer",
+    [
+        "S4PTD(3, 6, seed=0)",
+        pytest.param("S5PTD(3, 6, seed=0, bidirectional=True)", marks=SLOW),
+        pytest.param("S4(3, 6, seed=0, mode='conv')", marks=SLOW),
+    ],
 )
 def test_compiles_whole_and_without_complex_numbers(layer: str):
     code = f"""
@@ -47,26 +53,39 @@ print(max(((a - b).abs().max() / b.abs().max()).item() for a, b in zip(found, ri
     assert float(run_python(QUIET + code)) < 1e-4
 
 
-def test_compiles_for_lengths_that_change():
+@pytest.mark.parametrize(
+    "layer",
+    ["S4PTD(3, 6)", pytest.param("S4(3, 6, mode='conv')", marks=SLOW), pytest.param("S5PTD(3, 6)", marks=SLOW)],
+)
+def test_compiles_for_lengths_that_change(layer: str):
     """The compiler then keeps sizes open; the generated code is not needed to see that it can."""
-    code = """
-worst = 0.0
-for layer in (S4PTD(3, 6), S4(3, 6, mode="conv"), S5PTD(3, 6)):
-    torch._dynamo.reset()  # the limit of eight versions is one for all layers together
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    for batch, length in ((2, 150), (2, 97), (2, 131), (2, 149)):
-        part = u[:batch, :length]
-        worst = max(worst, (compiled(part) - layer(part)).abs().max().item())
+    code = f"""
+layer, worst = {layer}, 0.0
+compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+for batch, length in ((2, 150), (2, 97), (2, 131), (2, 149)):
+    part = u[:batch, :length]
+    worst = max(worst, (compiled(part) - layer(part)).abs().max().item())
 print(worst)
 """
     assert float(run_python(QUIET + code)) < 1e-4
 
 
-def test_exports():
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "S4D(3, 6)",
+        pytest.param("S4PTD(3, 6, bidirectional=True)", marks=SLOW),
+        pytest.param("S4(3, 6)", marks=SLOW),
+        pytest.param("S5PTD(3, 6)", marks=SLOW),
+        pytest.param("LiquidS4(3, 6, kernel='kb')", marks=SLOW),
+    ],
+)
+def test_exports(layer: str):
     """``torch.export`` and ONNX agree with the layer, and a step exported alone streams the same outputs."""
     pytest.importorskip("onnxruntime", exc_type=ImportError)
     pytest.importorskip("onnxscript")
-    code = """
+    code = f"""
+layer = {layer}
 import logging, tempfile, onnxruntime as ort
 logging.disable(logging.WARNING)
 warnings.simplefilter("ignore", UserWarning)  # the exporter's own
@@ -80,23 +99,21 @@ def session(module, inputs):
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
         torch.onnx.export(module.eval(), inputs, dynamo=True, verbose=False).save(file.name)
         return ort.InferenceSession(file.name)
-worst = 0.0
-for layer in (S4D(3, 6), S4PTD(3, 6, bidirectional=True), S4(3, 6), S5PTD(3, 6), LiquidS4(3, 6, kernel="kb")):
-    right = layer(u).detach()
-    size = right.abs().max().item()
-    program = torch.export.export(layer, (u,))
-    worst = max(worst, (program.module()(u) - right).abs().max().item() / size)
-    run = session(layer, (u,))
-    (found,) = run.run(None, {run.get_inputs()[0].name: u.numpy()})
-    worst = max(worst, np.abs(found - right.numpy()).max() / size)
-    if not layer.bidirectional:
-        x, outputs = layer.initial_state(2).numpy(), []
-        run = session(Step(layer), (u[:, 0], torch.from_numpy(x)))
-        names = [i.name for i in run.get_inputs()]
-        for t in range(u.shape[1]):
-            y, x = run.run(None, dict(zip(names, (u[:, t].numpy(), x))))
-            outputs.append(y)
-        worst = max(worst, np.abs(np.stack(outputs, 1) - right.numpy()).max() / size)
+right = layer(u).detach()
+size = right.abs().max().item()
+program = torch.export.export(layer, (u,))
+worst = (program.module()(u) - right).abs().max().item() / size
+run = session(layer, (u,))
+(found,) = run.run(None, {{run.get_inputs()[0].name: u.numpy()}})
+worst = max(worst, np.abs(found - right.numpy()).max() / size)
+if not layer.bidirectional:
+    x, outputs = layer.initial_state(2).numpy(), []
+    run = session(Step(layer), (u[:, 0], torch.from_numpy(x)))
+    names = [i.name for i in run.get_inputs()]
+    for t in range(u.shape[1]):
+        y, x = run.run(None, dict(zip(names, (u[:, t].numpy(), x))))
+        outputs.append(y)
+    worst = max(worst, np.abs(np.stack(outputs, 1) - right.numpy()).max() / size)
 print(worst)
 """
     assert float(run_python(QUIET + code).split()[-1]) < 1e-4

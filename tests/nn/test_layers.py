@@ -46,7 +46,11 @@ def build(kind: str, d_model: int = 3, d_state: int = 6, **options: Any) -> Any:
     return cls(d_model, d_state, **arguments)
 
 
-LONG = ["s4d", "s4ptd", "s4", "s5", "s5ptd", "liquid-kb", "liquid-polyb"]
+LONG = [
+    "s4ptd",
+    "s5ptd",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("s4d", "s4", "s5", "liquid-kb", "liquid-polyb")),
+]
 
 
 @pytest.mark.parametrize("kind", LONG)

@@ -48,7 +48,10 @@ def test_the_picture_is_what_its_geometry_says(name: str):
 SMALL_X = dataclasses.replace(PATHX, contour_length=8, distractors=4, distractor_length=3)
 
 
-@pytest.mark.parametrize(("parameters", "count"), [(PATHFINDER32, 10), (EASY, 20), (SMALL_X, 4), (PATHX, 1)])
+@pytest.mark.parametrize(
+    ("parameters", "count"),
+    [(PATHFINDER32, 10), (EASY, 20), (SMALL_X, 4), pytest.param(PATHX, 1, marks=pytest.mark.slow)],
+)
 def test_the_plain_transcription_grows_the_same_picture(parameters: Parameters, count: int):
     pictures = generate(count, parameters, seed=3)
     for i in range(count):
