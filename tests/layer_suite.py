@@ -151,7 +151,8 @@ class LayerSuite:
         """Outputs, gradients and states of a padded batch are those of every sequence alone; NaN may stand there."""
         if both and not self.bidirectional:
             return
-        layer = self.make(2, **({"bidirectional": True} if both else {}))
+        options: dict[str, Any] = {"bidirectional": True} if both else {}
+        layer = self.make(2, **options)
         lengths, size = [1, 40, 133, 200], 200
         u, w = signal(4, size, 2), signal(4, size, 2, seed=4)
         padded = u.clone()
@@ -182,7 +183,8 @@ class LayerSuite:
 
     def test_odd_inputs(self):
         """Non-contiguous sequences, a batch of one, one state."""
-        layer = self.make(3, **({"d_state": self.sizes[0]} if self.sizes else {}))
+        options: dict[str, Any] = {"d_state": self.sizes[0]} if self.sizes else {}
+        layer = self.make(3, **options)
         u = signal(3, 40, 1).transpose(0, 2)[:, ::2]
         assert not u.is_contiguous()
         right, _ = self.twin(layer, nn_twin.parameters_of(layer), u)
@@ -245,8 +247,8 @@ class LayerSuite:
             def outputs(u: Tensor, *parameters: Tensor, layer: Any = layer, names: list[str] = names) -> Tensor:
                 return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), (u,))
 
-            _, tangent = torch.func.jvp(outputs, primals, tangents)
-            _, pullback = torch.func.vjp(outputs, *primals)
+            tangent = torch.func.jvp(outputs, primals, tangents)[1]
+            pullback: Any = torch.func.vjp(outputs, *primals)[1]
             forward = (tangent * weights).sum().item()
             backward = sum((g * t).sum().item() for g, t in zip(pullback(weights), tangents, strict=True))
             assert forward == pytest.approx(backward, rel=1e-9)

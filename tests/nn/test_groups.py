@@ -92,7 +92,7 @@ def test_parametrised_parameters_go_where_they_would_go_plain():
     layer: Any = net.backbone.blocks[0].layer
     parametrize.register_parametrization(layer, "log_dt", Halved())
     parametrize.register_parametrization(layer, "C", Halved())
-    parametrize.register_parametrization(net.backbone.blocks[1].norm, "weight", Halved())
+    parametrize.register_parametrization(net.get_submodule("backbone.blocks.1.norm"), "weight", Halved())
     found = roles(net, parameter_groups(net, lr=0.01))
     hidden = {name: role for name, role in found.items() if "parametrizations" in name}
     assert {role for name, role in hidden.items() if ".log_dt." in name} == {"ssm"}

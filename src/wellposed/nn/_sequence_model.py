@@ -157,8 +157,8 @@ def _hide_from_compiler(function: Callable[..., Any]) -> None:
     It would look into the hook, be found compiling, and nothing would be marked. ``torch.compiler.disable`` does the
     same, but imports the compiler into every program, which takes a second.
     """
-    frames = torch._C._dynamo.eval_frame
     with suppress(AttributeError):  # names of PyTorch's own: where they are missing, a second size compiles once more
+        frames = torch._C._dynamo.eval_frame  # pyright: ignore[reportAttributeAccessIssue]
         skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
         frames.set_code_exec_strategy(function.__code__, skip)
 

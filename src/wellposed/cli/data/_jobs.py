@@ -56,7 +56,7 @@ def verify(name: Name, root: Folder = None, options: Options = ()) -> None:
 
 
 def _describe(folder: Path) -> None:
-    from wellposed.cli.data._store import read_manifest, read_split
+    from wellposed.data.store import read, splits
 
-    for split in dict.fromkeys(name.partition("/")[0] for name in read_manifest(folder)["arrays"]):
-        print(f"  {read_split(folder, split)}")
+    for split in splits(folder):
+        print(f"  {read(folder, split)}")

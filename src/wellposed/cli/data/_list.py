@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wellposed.cli._arguments import Folder
 from wellposed.errors import DataError, WellposedError
 
 if TYPE_CHECKING:
     from wellposed.data import Task
+    from wellposed.data.store import Build
 
 
 def list_tasks(root: Folder = None) -> None:
@@ -21,24 +22,29 @@ def list_tasks(root: Folder = None) -> None:
         root: The data folder; $WELLPOSED_DATA or ~/.cache/wellposed/data if not given.
     """
     from wellposed.data import TASKS, data_root
+    from wellposed.data.store import builds
 
     place = data_root(root)
     print(f"in {place}")
-    builds = prepared(place)
+    prepared = [(build, _prepared_state(build, place)) for build in builds(place)]
     for name, kind in TASKS.items():
         default = kind().resolved(place)
         print(f"  {name:20} {_state(default, place):26} {kind.title}")
-        for build in builds:
+        for build, state in prepared:
             if build.task == name and build.folder != default.folder(place):
-                print(f"    {build.folder.relative_to(place)}: {build.state}, {_size(build.folder)}")
+                print(f"    {build.folder.relative_to(place)}: {state}, {_size(build.folder)}")
                 print(f"      {_options(build.parameters, default)}")
-    for build in builds:
+    for build, state in prepared:
         if build.task not in TASKS:
-            print(f"  {build.task:20} {build.state}, {_size(build.folder)}: {build.folder.relative_to(place)}")
+            print(f"  {build.task:20} {state}, {_size(build.folder)}: {build.folder.relative_to(place)}")
+    described = {build.folder for build, _ in prepared}
+    for folder in sorted((place / "prepared").glob("[!.]*")):
+        if folder not in described:
+            print(f"  prepared/{folder.name}: damaged, {_size(folder)}")
 
 
 def _state(task: Task, place: Path) -> str:
-    from wellposed.cli.data._store import why_not
+    from wellposed.data.store import why_not
 
     folder = task.folder(place)
     if why_not(task, place) is None:
@@ -65,39 +71,19 @@ def _options(parameters: dict[str, Any], default: Task) -> str:
     return " ".join(f"{key}={word}" for key, word in zip(other, words, strict=True)) or "the default parameters"
 
 
-class Build(NamedTuple):
-    """One folder of a prepared task."""
-
-    folder: Path
-    task: str
-    parameters: dict[str, Any]
-    state: str
+def _prepared_state(build: Build, place: Path) -> str:
     """Ready, or why not."""
-
-
-def prepared(place: Path) -> list[Build]:
-    """Everything that is prepared below a data folder, whichever version of the library made it."""
-    folders = sorted((place / "prepared").glob("[!.]*")) if place.is_dir() else []
-    return [_build(folder, place) for folder in folders if folder.is_dir()]
-
-
-def _build(folder: Path, place: Path) -> Build:
-    from wellposed.cli.data._store import read_manifest, why_not
     from wellposed.data import TASKS
+    from wellposed.data.store import why_not
 
+    if build.task not in TASKS:
+        return "a task of your own"
     try:
-        manifest = read_manifest(folder)
-    except DataError:  # a folder is named after its task and a hash
-        return Build(folder, folder.name.rpartition("-")[0], {}, "damaged")
-    name, parameters = manifest["task"], manifest["parameters"]
-    if name not in TASKS:
-        return Build(folder, name, parameters, "a task of your own")
-    try:
-        given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
-        task = TASKS[name](**given)
+        given = {key: tuple(value) if isinstance(value, list) else value for key, value in build.parameters.items()}
+        task = TASKS[build.task](**given)
     except (TypeError, WellposedError):  # parameters that this version does not know
-        return Build(folder, name, parameters, "of another version")
-    if task.folder(place) != folder:
-        return Build(folder, name, parameters, "of another version")
+        return "of another version"
+    if task.folder(place) != build.folder:
+        return "of another version"
     reason = why_not(task, place)
-    return Build(folder, name, parameters, "ready" if reason is None else f"stale ({reason})")
+    return "ready" if reason is None else f"stale ({reason})"

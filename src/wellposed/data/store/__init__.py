@@ -5,7 +5,7 @@ Nothing here knows a particular task, or where its files come from.
 
 from wellposed.data.store._builder import Builder, Picked, Progress
 from wellposed.data.store._builds import Build, builds
-from wellposed.data.store._cache import prepare, read, why_not
+from wellposed.data.store._cache import prepare, read, splits, why_not
 from wellposed.data.store._checksum import algorithm_of, checksum_of, verify
 from wellposed.data.store._fields import check_fields, is_name
 from wellposed.data.store._fingerprint import exists
@@ -30,6 +30,7 @@ __all__ = [
     "make_parts",
     "prepare",
     "read",
+    "splits",
     "verify",
     "why_not",
 ]

@@ -159,10 +159,18 @@ def read(folder: Path, split: str) -> SequenceDataset:
     raise damage
 
 
+def splits(folder: Path) -> list[str]:
+    """The splits of a prepared task, in the order they were written."""
+    return _splits(_manifest.read(folder))
+
+
+def _splits(manifest: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(name.partition("/")[0] for name in manifest["arrays"]))
+
+
 def _read(folder: Path, manifest: dict[str, Any], split: str) -> SequenceDataset:
-    splits = list(dict.fromkeys(name.partition("/")[0] for name in manifest["arrays"]))
-    if split not in splits:
-        raise UnknownNameError("split", split, splits)
+    if split not in _splits(manifest):
+        raise UnknownNameError("split", split, _splits(manifest))
     arrays = {Path(n).stem: _mapped(folder / n) for n in manifest["arrays"] if n.startswith(f"{split}/")}
     x, offsets = arrays["x"], arrays.get("offsets")
     rows = FixedRows(x) if offsets is None else RaggedRows(x, offsets)
