@@ -403,7 +403,8 @@ with torch.no_grad():
 
 @pytest.mark.parametrize("mode", ["layer", "input"])
 def test_wrapped_models_have_noise(mode: Any, tmp_path: Any):
-    model, x = classifier(), numbers(2, LENGTH, 3)
+    device = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
+    model, x = classifier().to(device), numbers(2, LENGTH, 3).to(device)
     with fourier_noise(mode).on(model):
         right = model(x)
     file = f"file://{tmp_path / 'store'}"

@@ -51,10 +51,12 @@ class SISOLayer(StateSpaceLayer):
         super().__init__(config, modes, steps=config.d_model)
         draw = config.draw
         self.n_ssm = config.d_model if config.n_ssm is None else config.n_ssm
+        if modes.Lambda.ndim == 2 and len(modes.Lambda) != self.n_ssm:
+            raise ArgumentError(f"n_ssm = {self.n_ssm}, but there are {len(modes.Lambda)} systems: leave n_ssm out")
 
         def shared(value: Tensor) -> nn.Parameter:
-            """One for each system: all start alike, unless the modes come with a system axis of their own."""
-            return draw.parameter(value.expand(self.n_ssm, *value.shape))
+            """One for each system: all start alike, unless there are modes for each."""
+            return draw.parameter(value if modes.Lambda.ndim == 2 else value.expand(self.n_ssm, *value.shape))
 
         self.A_log_real = shared((-modes.Lambda.real).log())
         self.A_imag = shared(modes.Lambda.imag)
