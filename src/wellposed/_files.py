@@ -29,7 +29,7 @@ def write_whole(path: Path, content: str | bytes) -> Path:
 
 def check_folder(folder: Path) -> Path:
     """Refuse a folder that ``make_folder`` would refuse, before a long computation whose result is to go there."""
-    if not folder.is_dir() and not folder.parent.is_dir():
+    if not folder.parent.exists():
         # Creating all of a mistyped path would put the result where nobody looks for it.
         raise RecordError(f"there is no folder {folder.parent}: create it first, or correct the name")
     return folder
