@@ -18,8 +18,9 @@ from torch import Tensor
 from system_suite import Case, SystemSuite, normal
 from wellposed.errors import FrozenError, ShapeError
 from wellposed.systems import DenseSystem, System, linf_distance, s4d
-from wellposed.systems._base import Method, as_tensor
+from wellposed.systems._base import Method
 from wellposed.systems._dense import DenseStep
+from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
+from wellposed.systems._parts import as_tensor, fitted_parts
 from wellposed.systems._resolvent import Resolvent, norm
 from wellposed.systems._steps import Read, Step, kernel, run
 
@@ -26,14 +27,6 @@ Method = Literal["bilinear", "zoh"]
 Other = TypeVar("Other", bound="System")
 
 _CHUNK = 1 << 21  # numbers held at once while a transfer function is evaluated
-
-
-def as_tensor(value: Any, name: str) -> Tensor:
-    """A finite floating or complex tensor; Python numbers become float64 or complex128, arrays keep their precision."""
-    tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        tensor = tensor.to(torch.float64)
-    return finite(tensor, name)
 
 
 class System(ABC):
@@ -61,26 +54,8 @@ class System(ABC):
 
         ``marks`` are attributes of the structure that are no tensors of ``A``.
         """
-        name, (first, own) = next(iter(state.items()))
-        batch_ndim, n = first.ndim - own, first.shape[-1]
-        if n < 1:
-            raise ShapeError(f"{name} has shape {tuple(first.shape)}: a system needs n >= 1 states")
-        B, C = as_tensor(B, "B"), as_tensor(C, "C")
-        vectors = B.ndim == batch_ndim + 1, C.ndim == batch_ndim + 1
-        B = B[..., :, None] if vectors[0] else B
-        C = C[..., None, :] if vectors[1] else C
-        for label, t in (("B", B), ("C", C)):
-            if t.ndim != batch_ndim + 2:
-                raise ShapeError(
-                    f"{label} has {t.ndim} axes, but {name} has {batch_ndim} batch axes: "
-                    f"give {label} {batch_ndim + 1} axes for a single channel or {batch_ndim + 2} for several"
-                )
-        if B.shape[-2] != n or C.shape[-1] != n:
-            raise ShapeError(f"{name} has n = {n} states, B has {B.shape[-2]} rows and C {C.shape[-1]} columns")
-        D = self._feedthrough(D, C.shape[-2], B.shape[-1], batch_ndim, B)
-        parts = {key: t for key, (t, _) in state.items()} | {"B": B, "C": C, "D": D}
-        owns = {key: k for key, (_, k) in state.items()} | {"B": 2, "C": 2, "D": 2}
-        vars(self).update(self._fitted(parts, owns), siso=all(vectors), **marks)
+        parts, siso = fitted_parts(state, B, C, D)
+        vars(self).update(parts, siso=siso, **marks)
         vars(self)["dt"] = None if dt is None else self._time_step(dt)  # last: it must fit what stands there
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
@@ -92,42 +67,6 @@ class System(ABC):
 
     def __delattr__(self, name: str) -> NoReturn:
         raise FrozenError(f"{name} cannot be deleted, a system does not change after it is made")
-
-    @staticmethod
-    def _feedthrough(D: Any, p: int, m: int, batch_ndim: int, like: Tensor) -> Tensor:
-        if D is None:
-            return torch.zeros((1,) * batch_ndim + (p, m), dtype=like.real.dtype, device=like.device)
-        D = as_tensor(D, "D")
-        if D.ndim == 0:
-            D = D.expand((1,) * batch_ndim + (1, 1))
-        elif (p, m) == (1, 1) and D.ndim == batch_ndim:
-            D = D[..., None, None]
-        D = D.to(like.device)
-        if D.ndim != batch_ndim + 2 or D.shape[-2:] != (p, m):
-            raise ShapeError(
-                f"D has shape {tuple(D.shape)}; with {p} outputs and {m} inputs it must be one number, "
-                f"or have {batch_ndim} batch axes and end in ({p}, {m})"
-            )
-        return D
-
-    @staticmethod
-    def _fitted(parts: dict[str, Tensor], owns: dict[str, int]) -> dict[str, Tensor]:
-        """The tensors with one batch shape and one precision; real ones stay real."""
-        devices = {str(t.device) for t in parts.values()}
-        if len(devices) > 1:
-            raise ShapeError(f"the matrices live on {', '.join(sorted(devices))}: move them to one device first")
-        try:
-            batch = np.broadcast_shapes(*(t.shape[: t.ndim - owns[key]] for key, t in parts.items()))
-        except ValueError:
-            shapes = {key: tuple(t.shape[: t.ndim - owns[key]]) for key, t in parts.items()}
-            raise ShapeError(f"batch shapes do not fit together: {shapes}") from None
-        real = torch.float32
-        for t in parts.values():
-            real = torch.promote_types(real, t.dtype.to_real())
-        return {
-            key: t.to(real.to_complex() if t.is_complex() else real).expand(batch + t.shape[t.ndim - owns[key] :])
-            for key, t in parts.items()
-        }
 
     def _time_step(self, dt: Any) -> Tensor:
         step = as_tensor(dt, "dt")

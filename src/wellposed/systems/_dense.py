@@ -11,7 +11,8 @@ from torch import Tensor
 
 from wellposed.errors import IllConditionedError, NotRealError, ShapeError
 from wellposed.linalg import matrix_exp
-from wellposed.systems._base import Method, System, as_tensor, same_dtype
+from wellposed.systems._base import Method, System, same_dtype
+from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
 

@@ -11,9 +11,10 @@ from jaxtyping import Bool, Complex, Complex128, Shaped
 from torch import Tensor
 
 from wellposed.errors import NotRealError, ShapeError
-from wellposed.systems._base import Method, System, as_tensor, same_dtype
+from wellposed.systems._base import Method, System, same_dtype
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import match_pairs, real_coordinates, real_modes
+from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 from wellposed.systems._steps import Read
 

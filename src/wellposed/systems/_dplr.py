@@ -10,9 +10,10 @@ from jaxtyping import Complex, Complex128, Shaped
 from torch import Tensor
 
 from wellposed.errors import ShapeError
-from wellposed.systems._base import Method, System, as_tensor, same_dtype
+from wellposed.systems._base import Method, System, same_dtype
 from wellposed.systems._dense import DenseStep, DenseSystem
 from wellposed.systems._pairs import real_coordinates
+from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve, norm, norms
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from wellposed import hippo
 from wellposed._checks import index_in, positive_int
 from wellposed.errors import ShapeError, UnknownNameError
-from wellposed.systems._base import as_tensor
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._diagonal import DiagonalSystem
 from wellposed.systems._dplr import DPLRSystem
+from wellposed.systems._parts import as_tensor
 
 
 @overload
