@@ -59,12 +59,10 @@ WHEN_USED: dict[str, set[str]] = {"linalg": set(), "hippo": set(), "kernels": {"
 """Packages it imports besides in the function that needs them; core and extras for a room that is not listed."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("linalg", "hippo"): "The gallery holds HiPPO matrices",
     ("linalg", "safetensors"): "A light import",  # of the core: a diagonalisation can be saved
     ("systems", "kernels"): "Systems simulate with the kernels",
     ("data", "numba"): "Generators are compiled",  # at the top of files that are imported when something is generated
-    ("data", "nn"): "Noise knows models",
-    ("data", "systems"): "Noise knows models",
+    ("data", "nn"): "Noise stands with the models",
 }
 """From what to what, and the section of the decisions that says why."""
 
