@@ -83,6 +83,12 @@ class LayerSuite:
     """Whether it takes ``bidirectional=True``."""
     sizes: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
     """Values of ``d_state`` to try; none for a layer that has no such option."""
+    multiple: ClassVar[int] = 1
+    """Channels come in multiples of this."""
+    carries_state_behind_padding: ClassVar[bool] = True
+    """Whether sequences of different lengths can return their states together."""
+    core_is_float32: ClassVar[bool] = True
+    """Whether it computes in float32 under autocast."""
     ssm: ClassVar[set[str]] = set()
     """Parameters that belong to the state-space group of the optimiser."""
 
@@ -90,7 +96,7 @@ class LayerSuite:
         arguments: dict[str, Any] = {"seed": 0, "dtype": torch.float64, "device": DEVICE} | self.options | options
         if mode is not None:
             arguments["mode"] = mode
-        return type(self).layer(d_model, **arguments)
+        return type(self).layer(d_model * self.multiple, **arguments)
 
     def twin(self, layer: Any, p: dict[str, Tensor], u: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Outputs and last state from the equations."""
@@ -116,7 +122,8 @@ class LayerSuite:
             options["d_state"] = data.draw(st.sampled_from(self.sizes), label="d_state")
         if self.bidirectional:
             options["bidirectional"] = data.draw(st.booleans(), label="bidirectional")
-        u, w = signal(batch, length, d_model, seed=1), signal(batch, length, d_model, seed=2)
+        width = d_model * self.multiple
+        u, w = signal(batch, length, width, seed=1), signal(batch, length, width, seed=2)
         made = [self.make(d_model, mode=mode, **options) for mode in self.modes]
         right = self.twin_values_and_gradients(made[0], u, w)
         for layer in made:
@@ -129,7 +136,8 @@ class LayerSuite:
     @settings(max_examples=6)
     def test_streaming_in_chunks_of_any_size_equals_one_pass(self, cuts: list[int]):
         for mode in self.modes:
-            layer, u = self.make(mode=mode), signal(2, sum(cuts), 3)
+            layer = self.make(mode=mode)
+            u = signal(2, sum(cuts), layer.d_model)
             state = 0.3 * signal(*layer.initial_state(2).shape, seed=5)
             right, last = self.twin(layer, nn_twin.parameters_of(layer), u, state)
             parts = []
@@ -142,7 +150,7 @@ class LayerSuite:
     def test_the_stepper_is_step(self):
         layer = self.make(2)
         step, state = layer.stepper(), signal(3, *layer.state_shape, seed=3)
-        u = signal(3, 2, seed=4)
+        u = signal(3, layer.d_model, seed=4)
         for a, b in zip(step(u, state), layer.step(u, state), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
@@ -154,22 +162,26 @@ class LayerSuite:
         options: dict[str, Any] = {"bidirectional": True} if both else {}
         layer = self.make(2, **options)
         lengths, size = [1, 40, 133, 200], 200
-        u, w = signal(4, size, 2), signal(4, size, 2, seed=4)
+        u, w = signal(4, size, layer.d_model), signal(4, size, layer.d_model, seed=4)
         padded = u.clone()
         for row, length in enumerate(lengths):
             padded[row, length:] = float("nan")
             w[row, length:] = 0
         padded.requires_grad_()
-        more = {} if both else {"state": signal(4, *layer.state_shape, seed=7), "return_state": True}
+        more = (
+            {}
+            if both or not self.carries_state_behind_padding
+            else {"state": signal(4, *layer.state_shape, seed=7), "return_state": True}
+        )
         result = layer(padded, lengths=torch.tensor(lengths, device=DEVICE), **more)
-        y, state = (result, None) if both else result
+        y, state = result if more else (result, None)
         together = torch.autograd.grad((y * w).sum(), [padded, *layer.parameters()])
         alone = [torch.zeros_like(t) for t in layer.parameters()]
         for row, length in enumerate(lengths):
             one = u[row : row + 1, :length].clone().requires_grad_()
             own = {k: v[row : row + 1] if isinstance(v, Tensor) else v for k, v in more.items()}
             found = layer(one, **own)
-            out, last = (found, None) if both else found
+            out, last = found if more else (found, None)
             assert off(y[row, :length], out[0]) < 1e-12
             assert (y[row, length:] == 0).all()
             if last is not None and state is not None:
@@ -185,14 +197,14 @@ class LayerSuite:
         """Non-contiguous sequences, a batch of one, one state."""
         options: dict[str, Any] = {"d_state": self.sizes[0]} if self.sizes else {}
         layer = self.make(3, **options)
-        u = signal(3, 40, 1).transpose(0, 2)[:, ::2]
+        u = signal(layer.d_model, 40, 1).transpose(0, 2)[:, ::2]
         assert not u.is_contiguous()
         right, _ = self.twin(layer, nn_twin.parameters_of(layer), u)
         assert off(layer(u), right.detach()) < 1e-10
 
     def test_states_may_lie_anywhere_in_memory(self):
         layer = self.make(2)
-        u, state = signal(2, 40, 2), signal(2, *layer.state_shape)
+        u, state = signal(2, 40, layer.d_model), signal(2, *layer.state_shape)
         odd = torch.zeros(state.numel() + 1, dtype=state.dtype, device=DEVICE)[1:].view(state.shape).copy_(state)
         strided = torch.stack([state, state], -1)[..., 0]
         for other in (odd, strided):
@@ -201,7 +213,8 @@ class LayerSuite:
     # --- among PyTorch's own
 
     def test_copies_and_state_dicts(self):
-        layer, u = self.make(), signal(2, 50, 3)
+        layer = self.make()
+        u = signal(2, 50, layer.d_model)
         right = layer(u)
         torch.testing.assert_close(copy.deepcopy(layer)(u), right)
         other = self.make(seed=1)
@@ -214,7 +227,10 @@ class LayerSuite:
 
     def test_autocast_keeps_the_core_in_float32(self):
         """In bfloat16 only the input and the output are rounded; the recurrence is not."""
-        layer, u = self.make(dtype=torch.float32), signal(2, 50, 3, dtype=torch.bfloat16)
+        if not self.core_is_float32:
+            return
+        layer = self.make(dtype=torch.float32)
+        u = signal(2, 50, layer.d_model, dtype=torch.bfloat16)
         with torch.autocast(DEVICE, torch.bfloat16):
             y = layer(u)
         assert y.dtype == torch.bfloat16
@@ -222,7 +238,8 @@ class LayerSuite:
 
     def test_functional_transforms(self):
         """Gradients of every sequence of a batch at once equal those taken one by one."""
-        layer, u = self.make(), signal(2, 40, 3)
+        layer = self.make()
+        u = signal(2, 40, layer.d_model)
         parameters = {name: p.detach() for name, p in layer.named_parameters()}
 
         def loss(parameters: dict[str, Tensor], one: Tensor) -> Tensor:
@@ -238,11 +255,12 @@ class LayerSuite:
     def test_forward_mode(self):
         """Tangents of input and parameters: the transpose of what reverse mode computes, entry by entry."""
         for mode in self.modes:
-            layer, u = self.make(2, mode=mode), signal(2, 70, 2)
+            layer = self.make(2, mode=mode)
+            u = signal(2, 70, layer.d_model)
             names = [name for name, _ in layer.named_parameters()]
             primals = (u, *(p.detach() for p in layer.parameters()))
             tangents = tuple(torch.randn_like(p) for p in primals)
-            weights = signal(2, 70, 2, seed=3)
+            weights = signal(2, 70, layer.d_model, seed=3)
 
             def outputs(u: Tensor, *parameters: Tensor, layer: Any = layer, names: list[str] = names) -> Tensor:
                 return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), (u,))
@@ -256,7 +274,7 @@ class LayerSuite:
     def test_parameter_groups(self):
         """Its own slow parameters, and no others, learn slowly; a subclass, and a parametrised one, likewise."""
         kind = type("Derived", (type(self).layer,), {})
-        plain, derived = self.make(), kind(3, **{"seed": 0, "device": DEVICE} | self.options)
+        plain, derived = self.make(), kind(3 * self.multiple, **{"seed": 0, "device": DEVICE} | self.options)
         names = {f"layer.{name}" for name in self.ssm}
         for layer in (plain, derived):
             net = torch.nn.ModuleDict({"layer": layer})
@@ -280,7 +298,7 @@ class LayerSuite:
     def test_says_what_it_is(self):
         layer = self.make()
         assert isinstance(layer, SequenceLayer)
-        assert "d_model=3" in repr(layer)
+        assert f"d_model={layer.d_model}" in repr(layer)
         assert type(self).layer.__doc__
 
     @pytest.mark.slow
@@ -294,8 +312,8 @@ for category in (DeprecationWarning, FutureWarning, ImportWarning, ResourceWarni
     warnings.simplefilter("ignore", category)
 import torch
 from {kind.__module__} import {kind.__name__}
-layer = {kind.__name__}(3, **{self.options!r})
-u, lengths = torch.randn(2, 150, 3), torch.tensor([150, 70])
+layer = {kind.__name__}({3 * self.multiple}, **{self.options!r})
+u, lengths = torch.randn(2, 150, layer.d_model), torch.tensor([150, 70])
 parameters = list(layer.parameters())
 y = layer(u, lengths=lengths)
 right = torch.autograd.grad(y.pow(2).sum(), parameters)

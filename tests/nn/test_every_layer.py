@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from layer_suite import LayerSuite
-from wellposed.nn import LAYERS, S4, S4D, S4PTD, S5, S5PTD, LiquidS4
+from typing import Any
 
+import pytest
+import torch
+from torch import Tensor
+
+from layer_suite import LayerSuite
+from wellposed.nn import LAYERS, S4, S4D, S4PTD, S5, S5PTD, LiquidS4, SelfAttention
+
+VARIANT = pytest.mark.slow
+"""Every layer goes through the suite at each change, its variants later."""
 DIAGONAL = {"A_log_real", "A_imag", "B", "log_dt"}
 
 
@@ -12,10 +20,12 @@ class TestS4D(LayerSuite):
     layer, options, ssm = S4D, {"d_state": 6}, DIAGONAL
 
 
+@VARIANT
 class TestS4DLin(LayerSuite):
     layer, options, ssm = S4D, {"d_state": 6, "init": "lin", "disc": "bilinear"}, DIAGONAL
 
 
+@VARIANT
 class TestS4DInv(LayerSuite):
     layer, options, ssm = S4D, {"d_state": 6, "init": "inv", "scale": "s4"}, DIAGONAL
 
@@ -24,10 +34,12 @@ class TestS4PTD(LayerSuite):
     layer, options, ssm = S4PTD, {"d_state": 6}, DIAGONAL
 
 
+@VARIANT
 class TestS4PTDBilinear(LayerSuite):
     layer, options, ssm = S4PTD, {"d_state": 6, "disc": "bilinear", "cond": 8.0}, DIAGONAL
 
 
+@VARIANT
 class TestS4PTDFout(LayerSuite):
     """An odd size, as an even one has a pole at 0."""
 
@@ -39,10 +51,12 @@ class TestS4(LayerSuite):
     layer, options, ssm = S4, {"d_state": 6}, DIAGONAL | {"P"}
 
 
+@VARIANT
 class TestS4ZOH(LayerSuite):
     layer, options, ssm = S4, {"d_state": 6, "disc": "zoh", "scale": "s4"}, DIAGONAL | {"P"}
 
 
+@VARIANT
 class TestS4LegT(LayerSuite):
     layer, options, ssm = S4, {"d_state": 6, "hippo": "legt"}, DIAGONAL | {"P"}
 
@@ -51,6 +65,7 @@ class TestS5(LayerSuite):
     layer, options, ssm = S5, {"d_state": 6}, DIAGONAL
 
 
+@VARIANT
 class TestS5Bilinear(LayerSuite):
     layer, options, ssm = S5, {"d_state": 6, "disc": "bilinear", "C_init": "complex_normal"}, DIAGONAL
 
@@ -63,10 +78,32 @@ class TestLiquidS4KB(LayerSuite):
     layer, options, ssm = LiquidS4, {"d_state": 6, "kernel": "kb", "degree": 3}, DIAGONAL | {"P"}
 
 
+@VARIANT
 class TestLiquidS4PolyB(LayerSuite):
     layer, options, ssm = LiquidS4, {"d_state": 6, "kernel": "polyb", "disc": "zoh"}, DIAGONAL | {"P"}
 
 
-def test_every_state_space_layer_has_its_suite():
-    tested = {suite.layer for suite in LayerSuite.__subclasses__()}
-    assert {layer for name, layer in LAYERS.items() if name != "attention"} <= tested
+class TestSelfAttention(LayerSuite):
+    """The one that is no recurrence: its state grows, and under autocast it computes in the lower precision."""
+
+    layer, options = SelfAttention, {"n_heads": 1, "causal": True}
+    modes, sizes, bidirectional = (None,), (), False
+    multiple, carries_state_behind_padding, core_is_float32 = 2, False, False
+
+    def twin(self, layer: Any, p: dict[str, Tensor], u: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """A query at a time; channels in pairs are complex numbers that turn."""
+        half, u = layer.d_model // 2, u.cpu()
+        q, k, v = (u @ p["qkv.weight"].T + p["qkv.bias"]).chunk(3, -1)
+        speed = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
+        turn = torch.exp(1j * torch.arange(u.shape[1])[:, None] * speed)
+        q, k = (torch.view_as_complex(t.unflatten(-1, (half, 2)).contiguous()) * turn for t in (q, k))
+        rows = []
+        for t in range(u.shape[1]):
+            scores = (q[:, t, None] * k[:, : t + 1].conj()).real.sum(-1) / layer.d_model**0.5
+            rows.append((scores.softmax(1)[..., None] * v[:, : t + 1]).sum(1))
+        y = torch.stack(rows, 1) @ p["out.weight"].T + p["out.bias"]
+        return y, torch.stack([torch.view_as_real(k.resolve_conj()).flatten(-2), v], 1)
+
+
+def test_every_layer_has_its_suite():
+    assert set(LAYERS.values()) <= {suite.layer for suite in LayerSuite.__subclasses__()}
