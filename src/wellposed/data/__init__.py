@@ -1,5 +1,6 @@
 """Data sets for long sequences: found, fetched, built, verified, loaded."""
 
+import sys
 from typing import Any
 
 from wellposed.data._batches import Batches
@@ -52,6 +53,22 @@ __all__ = [
     "task",
     "verify",
 ]
+
+
+# Modules of tasks were here before they had a folder of their own, and can still be imported by those names.
+for _module in (
+    "image",
+    "listops",
+    "pathfinder",
+    "pathx",
+    "peerread",
+    "retrieval",
+    "scifar",
+    "sinusoids",
+    "smnist",
+    "text",
+):
+    sys.modules[f"{__name__}.{_module}"] = sys.modules[f"{__name__}.tasks.{_module}"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ them (``Work``), and calls ``run``. It does not know which backend runs.
 from wellposed.kernels.dense import DenseRecurrence
 from wellposed.kernels.diagonal import DiagonalParameters, DiagonalRecurrence, Spectrum
 from wellposed.kernels.discretize import DISCRETISATIONS, Discretisation, discretize
-from wellposed.kernels.dispatch import BACKENDS, MODES, Backend, Mode, choose, run
+from wellposed.kernels.dispatch import BACKENDS, Backend, Mode, choose, run
 from wellposed.kernels.padding import align_right, reverse
 from wellposed.kernels.precision import as_float64
 from wellposed.kernels.recurrence import Recurrence
@@ -18,7 +18,6 @@ from wellposed.kernels.work import Output, Work
 __all__ = [
     "BACKENDS",
     "DISCRETISATIONS",
-    "MODES",
     "Backend",
     "DenseRecurrence",
     "DiagonalParameters",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -14,7 +14,8 @@ from wellposed.errors import ArgumentError
 from wellposed.kernels import chunks, fft
 from wellposed.kernels.work import Output, Work
 
-Mode = Literal["auto", "scan", "conv"]
+Mode = str
+"""``"auto"``, or the name of a backend."""
 
 
 class Backend(NamedTuple):
@@ -30,7 +31,6 @@ BACKENDS: dict[str, Backend] = {
     "scan": Backend(chunks.run, chunks.supports, fastest_on=("cpu",)),
     "conv": Backend(fft.run, fft.supports, fastest_on=("cuda",)),
 }
-MODES = ("auto", *BACKENDS)
 
 
 def run(work: Work, mode: str = "auto") -> Output:
@@ -45,7 +45,8 @@ def choose(work: Work, mode: str = "auto") -> str:
     """
     able = [name for name, backend in BACKENDS.items() if backend.supports(work)]
     if mode == "auto" or torch.compiler.is_exporting():
-        return next((name for name in able if work.u.device.type in BACKENDS[name].fastest_on), able[0])
+        fast = [name for name in able if work.u.device.type in BACKENDS[name].fastest_on]
+        return fast[-1] if fast else able[0]  # the newest first: what is added is meant to be faster
     if mode not in able:
         raise ArgumentError(f"mode={mode!r} cannot do this; what can: {', '.join(able)}, or leave it to mode='auto'")
     return mode

@@ -25,7 +25,7 @@ from wellposed.nn._siso import SISOConfig
 from wellposed.nn._state_space import StateSpaceConfig, StateSpaceLayer
 from wellposed.nn._tied_dropout import TiedDropout
 
-SISOOptions, MIMOOptions = SISOConfig, MIMOConfig  # their names before they were configs
+SISOOptions = MIMOOptions = dict  # what they were before there were configs: options by name
 
 __all__ = [
     "LAYERS",

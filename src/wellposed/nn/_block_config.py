@@ -42,7 +42,7 @@ class BlockConfig:
         check_name("activation", self.activation, ACTIVATIONS)
         check_name("glu", self.glu, GLUS)
         checked_probability(self.dropout)
-        if not 0 < self.norm_momentum <= 1:
+        if not isinstance(self.norm_momentum, float | int) or not 0 < self.norm_momentum <= 1:
             raise ArgumentError(
-                f"norm_momentum is the weight of the new batch, above 0 and at most 1, got {self.norm_momentum}"
+                f"norm_momentum is the weight of the new batch, above 0 and at most 1, got {self.norm_momentum!r}"
             )

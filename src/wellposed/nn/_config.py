@@ -41,10 +41,17 @@ def built_from(
             for name in kwargs:
                 if name not in fields.parameters:
                     raise UnknownNameError(f"option of {type(self).__name__}", name, fields.parameters)
+            try:
+                fields.bind(*args, **kwargs)
+            except TypeError as error:  # in the name of what was called
+                raise TypeError(f"{type(self).__name__}(): {error}") from None
             build(self, config(*args, **kwargs))
 
         signature = fields.replace(parameters=[itself, *fields.parameters.values()], return_annotation=None)
         vars(__init__)["__signature__"] = signature
+        __init__.__doc__ = (
+            f"The arguments are the fields of ``{getattr(config, '__name__', config)}``, explained there."
+        )
         return __init__
 
     return decorate

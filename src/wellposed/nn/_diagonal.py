@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from wellposed.errors import ArgumentError
+from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.kernels import DiagonalParameters, as_float64
 from wellposed.nn._from_system import channels_of
 from wellposed.nn._siso import SISOConfig, SISOLayer
@@ -50,6 +50,14 @@ class DiagonalLayer(SISOLayer):
         modes, C, D = channels_of(system, d_model)
         if taken := [name for name in ("d_state", "C_init", "scale") if name in options]:
             raise ArgumentError(f"{', '.join(taken)}: the system says that; change it with system.replace(...)")
+        for name in options:
+            if name not in SISOConfig.__dataclass_fields__:
+                raise UnknownNameError(f"option of {cls.__name__}.from_system", name, SISOConfig.__dataclass_fields__)
+        if not cls.__init__.__module__.startswith("wellposed."):
+            raise ArgumentError(
+                f"{cls.__name__} has a constructor of its own, which from_system would pass over: build it there from "
+                "S4PTD.from_system(...), or override from_system"
+            )
         config = SISOConfig(len(D), **options)
         layer = cls.__new__(cls)
         directions = 2 if config.bidirectional else 1

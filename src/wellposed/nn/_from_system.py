@@ -29,13 +29,12 @@ def channels_of(
     channels = _channels(system, d_model)
     with torch.device("cpu"):
         parts = [part.to("cpu", torch.float64).to_pairs() for part in _each(system)]
-        stored = {part.n_stored for part in parts}
-        if len(stored) > 1:
-            raise ShapeError(f"the systems store {min(stored)} to {max(stored)} modes: real eigenvalues differ")
-        Lambda, B, C = (
-            torch.stack([t.to(torch.complex128) for t in some])
-            for some in zip(*((p.Lambda, p.B[:, 0], p.C[0]) for p in parts), strict=True)
-        )
+        numbers = {(part.n_stored, part.n) for part in parts}
+        if len(numbers) > 1:
+            raise ShapeError(
+                f"real eigenvalues differ in number: (modes, states) are {sorted(numbers)}; take one, sys[i]"
+            )
+        Lambda, B, C = (torch.stack(some) for some in zip(*map(_pairs_first, parts), strict=True))
         D = torch.stack([part.D[0, 0].real.double() for part in parts]).expand(channels)
         n = parts[0].n
         modes = Modes.read_off(Lambda if system.batch_shape else Lambda[0], B if system.batch_shape else B[0], n)
@@ -51,6 +50,13 @@ def _channels(system: DiagonalSystem, d_model: int | None) -> int:
             f"d_model = {channels}, but the batch holds {system.batch_shape[0]} systems: leave d_model out"
         )
     return channels
+
+
+def _pairs_first(part: DiagonalSystem) -> tuple[Tensor, Tensor, Tensor]:
+    """Pairs, then real eigenvalues: a layer counts the modes of all its channels alike."""
+    Lambda, B, C = (t.to(torch.complex128) for t in (part.Lambda, part.B[:, 0], part.C[0]))
+    order = (Lambda.imag == 0).int().argsort(stable=True)
+    return Lambda[order], B[order], C[order]
 
 
 def _each(system: DiagonalSystem) -> list[DiagonalSystem]:

@@ -42,6 +42,7 @@ def parameter_groups(
     ['ssm', 'no_decay', 'decay']
     """
     owned = list(_owned(model))
+    _check_layers(model, owned)
     own = {parameter.name for parameter in owned if parameter.is_state_space}
     frozen, chosen = _names(frozen, "frozen"), None if ssm is None else _names(ssm, "ssm")
     _check_known("frozen", frozen, own.union(*({parameter.full, parameter.plain} for parameter in owned)))
@@ -115,6 +116,19 @@ def _owned(model: nn.Module) -> Iterator[_Owned]:
             own = rest.partition(".")[0] if hidden else name
             owner = owner.removeprefix(".") if hidden else prefix
             yield _Owned(full, f"{owner}.{own}" if owner else own, modules[owner], own, parameter)
+
+
+def _check_layers(model: nn.Module, owned: list[_Owned]) -> None:
+    """What a layer names must be there: a slow parameter that is called otherwise would be trained at the full rate."""
+    found: dict[nn.Module, set[str]] = {}
+    for own in owned:
+        found.setdefault(own.module, set()).add(own.name)
+    for layer in model.modules():
+        if isinstance(layer, SequenceLayer):
+            there = found.get(layer, set()) | {name for name, _ in layer.named_buffers(recurse=False)}
+            for name in (*layer.ssm_parameters(), *layer.undecayed_parameters()):
+                if name not in there:
+                    raise UnknownNameError(f"parameter that {type(layer).__name__} calls its own", name, there)
 
 
 def _names(names: Iterable[str], kind: str) -> set[str]:

@@ -43,6 +43,12 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
         raise UnknownNameError(kind, name, known)
 
 
+def check_dtype(dtype: Any) -> None:
+    """Refuse what parameters cannot be kept in."""
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise ArgumentError(f"parameters are real, complex ones stored as pairs: dtype = {dtype} will not do")
+
+
 @dataclass(frozen=True)
 class Modes:
     """One eigenvalue of every conjugate pair and the real ones, of a system whose matrix is ``n`` by ``n``.

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from wellposed._checks import positive_int
@@ -59,6 +59,22 @@ class SequenceLayer(nn.Module, ABC):
         """Along which axis each parameter and buffer counts modes, where their number is found and not given."""
         return {}
 
+    resonates = False
+    """Whether noise is added to its input: a layer with a resonance says ``matrix_size`` and ``resonant_step``."""
+
+    @property
+    def matrix_size(self) -> int:
+        """``n`` of the matrix whose eigenvalues the modes are."""
+        raise NotImplementedError(f"{type(self).__name__} has no matrix")
+
+    def resonant_step(self, frequency: Float64[Tensor, "choice 1"]) -> Float64[Tensor, "choice channel"]:
+        """Step ``dt`` with which an input of each channel meets each frequency of continuous time."""
+        raise NotImplementedError(f"{type(self).__name__} has no step")
+
+    def moved_by_discretisation(self, angle: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
+        """Where a resonance at ``frequency * dt`` radians a step stands in discrete time."""
+        return angle
+
     def __getstate__(self) -> dict[str, Any]:
         """A copy is a layer of its own: noise on this one is not on it."""
         return {name: value for name, value in vars(self).items() if name != "_disturbances"}
@@ -81,8 +97,9 @@ class SequenceLayer(nn.Module, ABC):
     @property
     def compute_dtype(self) -> torch.dtype:
         """float64 if the parameters are, else float32, whatever autocast says."""
-        first = next(self.parameters()).dtype
-        return torch.float64 if first == torch.float64 else torch.float32
+        first = next(self.parameters(), None)
+        dtype = torch.get_default_dtype() if first is None else first.dtype
+        return torch.float64 if dtype == torch.float64 else torch.float32
 
     def forward(
         self,
@@ -116,9 +133,9 @@ class SequenceLayer(nn.Module, ABC):
     def initial_state(self, batch: int) -> Tensor:
         """The state before the first step, zero, on the layer's device."""
         self._check_forward("initial_state")
-        first = next(self.parameters())
+        first = next(self.parameters(), None)
         shape = (positive_int(batch, "batch"), *self.state_shape)
-        return torch.zeros(shape, dtype=self.compute_dtype, device=first.device)
+        return torch.zeros(shape, dtype=self.compute_dtype, device=None if first is None else first.device)
 
     def step(self, u: Float[Tensor, "batch channel"], state: Tensor) -> tuple[Tensor, Tensor]:
         """One step for every sequence of a batch: output and next state."""

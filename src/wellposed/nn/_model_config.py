@@ -10,8 +10,9 @@ import torch
 
 from wellposed._checks import positive_int
 from wellposed._checks import seed as checked_seed
+from wellposed.errors import ArgumentError
 from wellposed.nn._block_config import BlockConfig
-from wellposed.nn._initial import check_name
+from wellposed.nn._initial import check_dtype, check_name
 from wellposed.nn._layers import Layer, layer_name
 from wellposed.nn._pooling import POOLINGS, Pooling
 
@@ -54,6 +55,11 @@ class ModelConfig(BlockConfig):
         check_name("pooling", self.pooling, POOLINGS)
         if self.seed is not None:
             checked_seed(self.seed)
+        check_dtype(self.dtype)
+        if not (isinstance(self.layer, str) or callable(self.layer)):
+            raise ArgumentError(f"layer is a name or a function of d_model, got {self.layer!r}")
+        if not isinstance(self.layer_options or {}, Mapping):
+            raise ArgumentError(f"layer_options holds arguments by name, got {self.layer_options!r}")
         # The one way to set a field of a frozen dataclass: a class of the table is kept by its name, options as a copy.
         object.__setattr__(self, "layer", layer_name(self.layer))
         object.__setattr__(self, "layer_options", dict(self.layer_options or {}))

@@ -19,9 +19,7 @@ from wellposed._checks import number
 from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
 from wellposed.nn._layer import SequenceLayer
-from wellposed.nn._pair_classifier import PairClassifier
 from wellposed.nn._resonance import Angles, Frequencies, angles, column
-from wellposed.nn._state_space import StateSpaceLayer
 
 Mode = Literal["layer", "input"]
 Per = Literal["channel", "call"]
@@ -114,13 +112,14 @@ class FourierNoise:
         not know its number, so ``step``, ``stepper`` and calls that continue a ``state`` are refused. Contexts add up,
         and may end in any order. A copy of the model made inside has no noise.
 
-        Nothing runs compiled inside: code that was compiled before would go on without the noise.
+        Nothing runs compiled inside: code that was compiled before would go on without the noise. (Who sets the stance
+        of ``torch.compiler`` inside the context takes that into their own hands.)
         """
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"noise goes on an nn.Module, got {type(model).__name__}; for a tensor call noise(x)")
         inner = _unwrapped(model)
         _check_calls_reach(inner)
-        layers = [m for m in inner.modules() if isinstance(m, StateSpaceLayer)]
+        layers = [m for m in inner.modules() if isinstance(m, SequenceLayer) and m.resonates]
         hooks = self._on_layers(layers) if self.mode == "layer" else self._on_input(inner, layers)
         with ExitStack() as undo:
             undo.enter_context(_eager())
@@ -131,14 +130,14 @@ class FourierNoise:
                     undo.enter_context(_without_steps(module))
             yield model
 
-    def _on_layers(self, layers: list[StateSpaceLayer]) -> dict[nn.Module, Hook]:
+    def _on_layers(self, layers: list[SequenceLayer]) -> dict[nn.Module, Hook]:
         if not layers:
             raise ArgumentError("this model has no state-space layer to add noise to; mode='input' needs none")
         streams = self._streams(len(layers))
         each = ((m, partial(angles, m, self.frequency)) for m in layers)
         return {m: self._hook(m, 1, find, stream) for (m, find), stream in zip(each, streams, strict=True)}
 
-    def _on_input(self, model: nn.Module, layers: list[StateSpaceLayer]) -> dict[nn.Module, Hook]:
+    def _on_input(self, model: nn.Module, layers: list[SequenceLayer]) -> dict[nn.Module, Hook]:
         def find() -> Angles:
             if layers:  # the lower median is the step of a channel, so one of them is in resonance
                 return angles(layers[0], self.frequency, self.dt).median(-1, keepdim=True).values
@@ -148,12 +147,12 @@ class FourierNoise:
 
         find()  # now rather than at the first call
         (stream,) = self._streams(1)
-        return {model: self._hook(model, 2 if isinstance(model, PairClassifier) else 1, find, stream)}
+        return {model: self._hook(model, getattr(model, "inputs", 1), find, stream)}
 
     def _hook(self, owner: nn.Module, count: int, find: Callable[[], Angles], stream: torch.Generator) -> Hook:
         """Adds noise to the first ``count`` arguments of ``forward``."""
-        parameters = [p for p in signature(owner.forward).parameters.values() if p.kind != Parameter.VAR_POSITIONAL]
-        names = [p.name for p in parameters[:count]]
+        parameters = signature(owner.forward).parameters.values()
+        named = [p.name for p in parameters if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
         one_at_a_time = Lock()  # DataParallel calls its replicas from several threads
 
         def noisy(x: Any) -> Tensor:
@@ -167,8 +166,11 @@ class FourierNoise:
                 return None
             if kwargs.get("state") is not None:
                 raise ArgumentError("noise counts steps from the beginning: pass the whole sequence, without state")
+            by_name = [name for name in named[:count] if name in kwargs]
+            if not args and not by_name:
+                raise ArgumentError("noise goes on the first argument, and this call has none by place: model(x, ...)")
             args = (*(noisy(x) for x in args[:count]), *args[count:])
-            return args, kwargs | {name: noisy(kwargs[name]) for name in names if name in kwargs}
+            return args, kwargs | {name: noisy(kwargs[name]) for name in by_name}
 
         return hook
 
@@ -210,19 +212,40 @@ def _check_calls_reach(model: nn.Module) -> None:
             "the model itself"
         )
     for module in model.modules():
-        # An instance with a forward of its own, as torch.cuda.make_graphed_callables leaves it.
-        if "forward" in vars(module):
+        # A forward of its own, as torch.cuda.make_graphed_callables leaves it; compiled ones run eagerly here.
+        if "forward" in vars(module) and not hasattr(module, "_orig_mod"):
             raise ArgumentError(
                 f"forward of {type(module).__name__} was replaced, by a recorded graph perhaps, which noise would not "
                 "reach: put it on the model before that"
             )
 
 
-@contextmanager
-def _eager() -> Iterator[None]:
-    """Compiled code remembers a model without its hooks, so that none of it may run."""
-    with torch.compiler.set_stance("force_eager"):
-        yield
+class _Eager:
+    """Compiled code remembers a model without its hooks, so that none of it may run while there is noise anywhere.
+
+    PyTorch's own context would put back, at its end, what it found at its beginning: contexts that do not end in order
+    would switch the compiler on too early, or off for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._stance = Lock(), 0, ExitStack()
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if not self._users:
+                self._stance.enter_context(torch.compiler.set_stance("force_eager"))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._stance.close()
+
+
+_eager = _Eager()
 
 
 @contextmanager

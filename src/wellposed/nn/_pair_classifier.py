@@ -25,6 +25,8 @@ class PairClassifier(SequenceModel):
     torch.Size([4, 2])
     """
 
+    inputs = 2
+
     def forward(
         self,
         a: Tensor,

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wellposed.errors import ShapeError, UnknownNameError
+from wellposed.kernels import as_float64
 from wellposed.nn._lengths import Lengths, as_lengths
 
 Pooling = Literal["mean", "last", "max", "none"]
@@ -61,10 +62,9 @@ def _largest(x: Tensor, lengths: Lengths | None) -> Tensor:
 
 
 def begin(how: Pooling, batch: int, channels: int, like: Tensor) -> Running:
-    """Before the first step. The count is in the precision of the sum, so that all of a state moves together."""
-    dtype = torch.promote_types(like.dtype, torch.float32)
+    """Before the first step. Sum and count in float64: in float32 both stand still from 2^24 steps on."""
     if how == "mean":
-        zeros = torch.zeros(batch, channels, dtype=dtype, device=like.device)
+        zeros = as_float64(torch.zeros(batch, channels, device=like.device))
         return zeros, zeros[:, 0].clone()
     if how == "max":
         return (torch.full((batch, channels), -torch.inf, dtype=like.dtype, device=like.device),)
@@ -77,7 +77,7 @@ def carry_on(
     """Pooled over these steps and all before them, and what the next ones need."""
     if how == "mean":
         total, count = running
-        total = total + _total(x, lengths)
+        total = total + _total(x, lengths).to(total.dtype)
         count = count + (x.shape[1] if lengths is None else lengths.values)
         return (total / count[:, None]).to(x.dtype), (total, count)
     if how == "max":

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from wellposed._files import write_whole
-from wellposed.errors import RecordError, WellposedError
+from wellposed.errors import ArgumentError, RecordError, WellposedError
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._pack import pack, unpack
 from wellposed.nn._seeded import seeded
@@ -49,8 +50,14 @@ class Pretrained(nn.Module):
 
         folder, extra = Path(folder), {}
         arguments = pack(self.arguments, extra, _ARGUMENTS)
+        if hidden := [name for name in self.state_dict() if ".parametrizations." in f".{name}"]:
+            raise ArgumentError(
+                f"{hidden[0]} is parametrised, which a config does not say: torch.nn.utils.parametrize."
+                "remove_parametrizations first, or keep the weights alone with state_dict()"
+            )
         if not overwrite:
-            _check_same(folder, type(self).__name__, arguments)
+            defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
+            _check_same(folder, type(self).__name__, arguments, extra, defaults)
         # A copy of each: parameters may be shared, or views of one another.
         own = {name: t.detach().to("cpu", copy=True) for name, t in self.state_dict().items()}
         weights = save({name: t.contiguous() for name, t in (own | extra).items()})
@@ -82,19 +89,31 @@ class Pretrained(nn.Module):
         return model.to(place).eval()
 
 
-def _check_same(folder: Path, name: str, arguments: dict[str, Any]) -> None:
+def _check_same(
+    folder: Path, name: str, arguments: dict[str, Any], tensors: dict[str, Tensor], defaults: dict[str, Any]
+) -> None:
     """Refuse to write over another model, or over weights that nothing describes."""
     config, weights = folder / "config.json", folder / "model.safetensors"
     if not config.exists() and not weights.exists():
         return
     try:
         found = json.loads(config.read_text(encoding="utf-8"))
-        same = found["class"] == name and found["arguments"] == json.loads(json.dumps(arguments))
+        # An option that is newer than the file had its default then.
+        before = {key: value for key, value in defaults.items() if key in arguments} | found["arguments"]
+        same = found["class"] == name and before == json.loads(json.dumps(arguments))
+        same = same and all(torch.equal(value, t) for value, t in _stored(weights, tensors))
         what = f"another {found['class']}"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         same, what = False, "something that is no model of this library"
     if not same:
         raise RecordError(f"{folder} holds {what}: choose another folder, or pass overwrite=True")
+
+
+def _stored(weights: Path, tensors: dict[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Tensors among the arguments as they lie in the file, beside those to be written."""
+    with safe_open(weights, "pt") as file:
+        for path, tensor in tensors.items():
+            yield file.get_tensor(path), tensor
 
 
 def _read_config(path: Path, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from wellposed.nn._state_space import StateSpaceLayer
+from wellposed.nn._layer import SequenceLayer
 from wellposed.systems import spikes
 
 Frequencies = tuple[float, ...] | Literal["all"] | None
@@ -24,14 +24,12 @@ def column(frequency: Sequence[float], device: torch.device | None = None) -> Fl
     return torch.tensor(frequency, dtype=torch.float64, device=device or "cpu")[:, None]
 
 
-def angles(layer: StateSpaceLayer, frequency: Frequencies, dt: float | None = None) -> Angles:
+def angles(layer: SequenceLayer, frequency: Frequencies, dt: float | None = None) -> Angles:
     """``frequency * dt`` for the steps of a layer, or for the one given; spikes stand where the layer has them."""
     chosen = frequency if isinstance(frequency, tuple) else _spikes(layer.matrix_size, frequency == "all")
-    w = column(chosen, layer.log_dt.device)
+    w = column(chosen, next(layer.parameters()).device)
     angle = w * (layer.resonant_step(w) if dt is None else dt)
-    if isinstance(frequency, tuple) or layer.disc != "bilinear":
-        return angle
-    return 2 * torch.atan(angle / 2)  # where the bilinear rule moves a spike: docs/devdocs/errata.md, 3
+    return angle if isinstance(frequency, tuple) else layer.moved_by_discretisation(angle)
 
 
 @cache

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from wellposed._checks import seed as checked_seed
+
 
 @contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
@@ -14,6 +16,7 @@ def seeded(seed: int | None) -> Iterator[None]:
 
     Without a seed that generator supplies the numbers, and moves on.
     """
+    seed = None if seed is None else checked_seed(seed)
     with torch.device("cpu"), torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.default_generator.manual_seed(seed)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -39,6 +39,8 @@ class SequenceModel(Pretrained, nn.Module):
     """
 
     config: ModelConfig
+    inputs: ClassVar[int] = 1
+    """How many of the arguments of ``forward``, from the first on, are sequences."""
 
     @built_from(ModelArguments)
     def __init__(self, config: ModelArguments) -> None:
@@ -135,6 +137,9 @@ class StreamingModel(SequenceModel):
                 f"state holds {len(state)} tensors; this model has {self.config.n_layers} layers, one for each, and "
                 f"{extra} of its pooling={self.pooling!r}"
             )
+        for tensor in state[-extra:]:
+            if tensor.shape[0] != batch:
+                raise ShapeError(f"the state is of {tensor.shape[0]} sequences, this batch has {batch}")
         return state[:-extra], state[-extra:]
 
 
@@ -147,8 +152,9 @@ def _open_batch(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     if dynamo is None or torch.compiler.is_compiling():
         return
     for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor) and value.ndim:
-            dynamo.maybe_mark_dynamic(value, 0)
+        for tensor in value if isinstance(value, tuple) else (value,):  # states come as a tuple
+            if isinstance(tensor, Tensor) and tensor.ndim:
+                dynamo.maybe_mark_dynamic(tensor, 0)
 
 
 def _hide_from_compiler(function: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Complex128, Float64
@@ -22,7 +23,7 @@ class SISOConfig(StateSpaceConfig):
 
     n_ssm: int | None = None
     """How many systems the channels share in turn; one each unless given."""
-    C_init: str | Tensor = "normal"
+    C_init: Any = "normal"
     """``"normal"``, or real read-outs in the coordinates of ``A``: ``(n,)``, ``(d_model, n)`` or one a direction."""
     scale: Scale = "paper"
     """Of ``B``, and of time for LegT and FouT: as in the paper, or as in the published code of S4 (``hippo``)."""
@@ -70,7 +71,8 @@ class SISOLayer(StateSpaceLayer):
     def _draw_C(self, config: SISOConfig) -> Tensor:
         """Read-outs in the coordinates of A: standard normal, or as given."""
         shape, C_init = (2 if self.bidirectional else 1, self.d_model, self.d_state), config.C_init
-        if isinstance(C_init, Tensor):
+        if not isinstance(C_init, str):
+            C_init = torch.as_tensor(C_init)
             if C_init.is_complex() or C_init.shape not in (shape[2:], shape[1:], shape):
                 raise ShapeError(
                     f"C_init must be real, of shape {shape[2:]}, {shape[1:]} or {shape}; got {tuple(C_init.shape)}"

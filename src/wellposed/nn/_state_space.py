@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from wellposed import kernels
 from wellposed._checks import positive_int
 from wellposed._checks import seed as checked_seed
-from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.kernels import DISCRETISATIONS, MODES, Discretisation, Mode, Work
-from wellposed.nn._initial import Modes
+from wellposed.errors import ArgumentError
+from wellposed.kernels import BACKENDS, DISCRETISATIONS, Discretisation, Mode, Work
+from wellposed.nn._initial import Modes, check_dtype, check_name
 from wellposed.nn._layer import SequenceLayer, full_precision
 from wellposed.nn._lengths import Lengths
 
@@ -52,21 +52,18 @@ class StateSpaceConfig:
         positive_int(self.d_model, "d_model")
         if self.d_state is not None:
             positive_int(self.d_state, "d_state")
-        for kind, name, known in (("disc", self.disc, DISCRETISATIONS), ("mode", self.mode, MODES)):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
+        check_name("disc", self.disc, DISCRETISATIONS)
+        check_name("mode", self.mode, ("auto", *BACKENDS))
         low, high = self.dt_min, self.dt_max
         if not all(isinstance(dt, float | int) for dt in (low, high)) or not 0 < low <= high < math.inf:
             raise ArgumentError(f"need 0 < dt_min <= dt_max, got dt_min = {low}, dt_max = {high}")
-        if self.seed is not None:
-            checked_seed(self.seed)
-        if self.dtype is not None and not self.dtype.is_floating_point:
-            raise ArgumentError(f"parameters are real, complex ones stored as pairs: dtype = {self.dtype} will not do")
+        check_dtype(self.dtype)
+        assert self.draw  # its seed is checked
 
     @cached_property
     def draw(self) -> Draw:
         """Where the numbers of the new layer come from and go to."""
-        return Draw(self.seed, self.device, self.dtype)
+        return Draw(None if self.seed is None else checked_seed(self.seed), self.device, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class Draw:
     @cached_property
     def generator(self) -> torch.Generator | None:
         """One of its own for a seed; without one, PyTorch's."""
-        return None if self.seed is None else torch.Generator("cpu").manual_seed(self.seed)
+        return None if self.seed is None else torch.Generator("cpu").manual_seed(checked_seed(self.seed))
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers."""
@@ -134,14 +131,11 @@ class StateSpaceLayer(SequenceLayer):
         """The skip."""
         return ("D",)
 
-    @property
-    @abstractmethod
-    def matrix_size(self) -> int:
-        """``n`` of the matrix whose eigenvalues the modes are; S5 has several copies of it."""
+    resonates = True
 
-    @abstractmethod
-    def resonant_step(self, frequency: Float64[Tensor, "choice 1"]) -> Float64[Tensor, "choice channel"]:
-        """Step ``dt`` with which an input of each channel meets each frequency of continuous time."""
+    def moved_by_discretisation(self, angle: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
+        """The bilinear rule moves a resonance: docs/devdocs/errata.md, 3."""
+        return angle if self.disc == "zoh" else 2 * torch.atan(angle / 2)
 
     @abstractmethod
     def _kernel_system(self) -> Any:

@@ -12,8 +12,8 @@ from wellposed.errors import ArgumentError
 
 def checked_probability(p: float | int) -> float:
     """A probability of dropping, below 1."""
-    if not 0 <= p < 1:
-        raise ArgumentError(f"dropout must be at least 0 and below 1, got {p}")
+    if isinstance(p, bool) or not isinstance(p, float | int) or not 0 <= p < 1:
+        raise ArgumentError(f"dropout must be at least 0 and below 1, got {p!r}")
     return float(p)
 
 
