@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernel_suite import system
 from wellposed.kernels import Recurrence, Work, chunks, discretize, run, scan
+from wellposed.kernels.discretize import discretize_any
 from wellposed.kernels.fft import convolve
 from wellposed.kernels.scan import doubling
 
@@ -132,6 +134,39 @@ def test_discretize_against_complex_arithmetic(method: Any):
     if method == "bilinear":
         slow = 0.5 * np.log1p(2 * z[1].real / abs(1 - z[1] / 2) ** 2)
         np.testing.assert_allclose(decay[1].item(), slow, rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["zoh", "bilinear"])
+def test_discretize_any_mode_against_mpmath(method: Any):
+    """Unstable and marginal modes, one that is gone after a step, and gradients of modes that hardly move."""
+    points = [0, -2, 3j, 0.5 + 3j, -2 + 1e-14, 1e-9 - 1e-8j, 1e-5j, 0.0099, 0.0101j, 20 + 1j, -700 + 1e4j, -1e8 + 1e9j]
+    lam = torch.tensor(points, dtype=torch.complex128)
+    real, imag = lam.real.clone().requires_grad_(), lam.imag.clone()
+    dt = torch.ones(1, dtype=torch.float64)
+    bar, gain = discretize_any(real, imag, dt, method)
+    # holomorphic in lambda, so that d gain / d Re lambda is its derivative
+    slopes = [torch.autograd.grad(gain[:, k].sum(), real, retain_graph=True)[0] for k in (0, 1)]
+    found = [torch.view_as_complex(t.detach().contiguous()) for t in (bar, gain, torch.stack(slopes, -1))]
+    with mpmath.workdps(100):
+        for k, point in enumerate(points):
+            z = mpmath.mpc(complex(lam[k])) if point else mpmath.mpc(1e-30)
+            if method == "zoh":
+                e = mpmath.exp(z)
+                right = (e, (e - 1) / z, (e * (z - 1) + 1) / z**2)
+            else:
+                right = ((1 + z / 2) / (1 - z / 2), 1 / (1 - z / 2), 1 / (1 - z / 2) ** 2 / 2)
+            for one, value, bound in zip(found, right, (1e-15, 1e-15, 1e-13), strict=True):
+                assert abs(one[k].item() - complex(value)) <= bound * abs(complex(value)), (point, value)
+
+
+def test_modes_whose_square_overflows():
+    huge = torch.tensor([[-1e200, 0.0, -1e160], [0.0, 1e200, 1e159]], dtype=torch.float64)
+    bar, gain = discretize_any(*huge, torch.ones(1).double(), "bilinear")
+    assert bar.tolist() == [[-1, 0]] * 3
+    assert gain.abs().max() < 1e-150
+    bar, gain = discretize_any(*huge, torch.ones(1).double(), "zoh")
+    assert bar[[0, 2]].tolist() == [[0, 0]] * 2
+    assert gain.abs().max() < 1e-150
 
 
 def recurrences() -> list[Recurrence]:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wellposed.kernels.discretize import Discretisation, discretize
+from wellposed.kernels.discretize import Discretisation, complex_product, discretize
 from wellposed.kernels.precision import as_float64
 from wellposed.kernels.recurrence import Recurrence
 
@@ -126,12 +126,6 @@ class DiagonalRecurrence(Recurrence):
         """``lambda^steps x``."""
         moved = complex_product(self.modes.after(steps).to(x.dtype), x.unflatten(-1, (-1, 2)))
         return moved.flatten(-2)
-
-
-def complex_product(a: Float[Tensor, "*a 2"], b: Float[Tensor, "*b 2"]) -> Float[Tensor, "*c 2"]:
-    """``a b`` for complex numbers stored as pairs."""
-    (p, q), (re, im) = a.unbind(-1), b.unbind(-1)
-    return torch.stack([p * re - q * im, p * im + q * re], -1)
 
 
 def _product(powers: Float[Tensor, "channel mode 2 count"], z: Float[Tensor, "channel mode 2"]) -> Tensor:

@@ -15,12 +15,20 @@ DISCRETISATIONS: tuple[Discretisation, ...] = ("zoh", "bilinear")
 _FORGOTTEN = -1 + 2.0**-52
 
 
+# Up to which |z| the series of (exp(z) - 1) / z replaces the quotient, and its terms. Values are exact with either; the
+# gradient of the quotient loses eps / |z|, which layers in float32 do not see, and a long series costs them time.
+_SHORT_SERIES = (1e-7, 3)
+_LONG_SERIES = (1e-2, 8)
+
+Pairs = Float[Tensor, "*shape 2"]
+
+
 class DiscreteModes(NamedTuple):
     """``lambda_bar = exp(decay + i angle)`` and ``B_bar = gain B``."""
 
     decay: Float[Tensor, "*shape"]
     angle: Float[Tensor, "*shape"]
-    gain: Float[Tensor, "*shape 2"]
+    gain: Pairs
     """Real and imaginary part."""
 
 
@@ -31,31 +39,62 @@ def discretize(
 
     Logarithms and not ``lambda_bar`` itself: step 10^5 is then as exact as step 1, however slowly a mode decays.
     """
-    return _zoh(real, imag, dt) if method == "zoh" else _bilinear(real, imag, dt)
-
-
-def _zoh(real: Tensor, imag: Tensor, dt: Tensor) -> DiscreteModes:
-    """``lambda_bar = exp(z)``, gain ``(exp(z) - 1) / lambda``, with ``z = lambda dt``."""
     x, y = dt * real, dt * imag
+    if method == "zoh":
+        return DiscreteModes(x, y, dt[..., None] * _expm1_over(x, y, _SHORT_SERIES))
+    decay, angle = _log_bilinear(x, y)
+    return DiscreteModes(decay, angle, dt[..., None] * _one_over(x, y))
+
+
+def discretize_any(
+    real: Float[Tensor, "*shape"], imag: Float[Tensor, "*shape"], dt: Float[Tensor, "*#shape"], method: Discretisation
+) -> tuple[Pairs, Pairs]:
+    """``lambda_bar`` itself and the gain: for modes without a logarithm, ``lambda_bar = 0``, and unstable ones."""
+    x, y = dt * real, dt * imag
+    if method == "zoh":
+        bar = torch.stack([x.exp() * y.cos(), x.exp() * y.sin()], -1)
+        return bar, dt[..., None] * _expm1_over(x, y, _LONG_SERIES)
+    inverse = _one_over(x, y)
+    # The product keeps its digits near z = -2, where lambda_bar vanishes; beyond |z| = 1e154, where squares overflow,
+    # lambda_bar is -1.
+    bar = complex_product(torch.stack([1 + x / 2, y / 2], -1), inverse)
+    far = torch.maximum(x.abs(), y.abs())[..., None] > 1e150
+    return torch.where(far, torch.tensor([-1.0, 0.0]).to(bar), bar), dt[..., None] * inverse
+
+
+def complex_product(a: Float[Tensor, "*a 2"], b: Float[Tensor, "*b 2"]) -> Float[Tensor, "*c 2"]:
+    """``a b`` for complex numbers stored as pairs."""
+    (p, q), (re, im) = a.unbind(-1), b.unbind(-1)
+    return torch.stack([p * re - q * im, p * im + q * re], -1)
+
+
+def _expm1_over(x: Tensor, y: Tensor, series: tuple[float, int]) -> Pairs:
+    """``(exp(z) - 1) / z`` of zero-order hold, where ``lambda_bar = exp(z)`` and ``z = x + i y = lambda dt``."""
+    radius, terms = series
     size = x**2 + y**2
-    # The quotient is 0 / 0 at z = 0, and NaN its gradient; below |z| = 1e-7 three terms of its series are exact.
-    small = size < 1e-14
+    # The quotient is 0 / 0 at z = 0, and NaN its gradient.
+    small = size < radius**2
     safe = torch.where(small, 1.0, size)
     e = x.exp()
     # exp(z) - 1 without cancellation: expm1 for the decay, 1 - cos(y) = 2 sin(y/2)^2 for the turn.
     re, im = x.expm1() - 2 * e * (y / 2).sin() ** 2, e * y.sin()
-    a, b = (re * x + im * y) / safe, (im * x - re * y) / safe
-    a = torch.where(small, 1 + x / 2 + (x**2 - y**2) / 6, a)
-    b = torch.where(small, y / 2 + x * y / 3, b)
-    return DiscreteModes(x, y, torch.stack([dt * a, dt * b], -1))
+    quotient = torch.stack([(re * x + im * y) / safe, (im * x - re * y) / safe], -1)
+    a, b = 1 + x / terms, y / terms
+    for k in range(terms - 1, 1, -1):
+        a, b = 1 + (a * x - b * y) / k, (a * y + b * x) / k
+    return torch.where(small[..., None], torch.stack([a, b], -1), quotient)
 
 
-def _bilinear(real: Tensor, imag: Tensor, dt: Tensor) -> DiscreteModes:
-    """``lambda_bar = (1 + z/2) / (1 - z/2)``, gain ``dt / (1 - z/2)``."""
-    x, y = dt * real, dt * imag
+def _one_over(x: Tensor, y: Tensor) -> Pairs:
+    """``1 / (1 - z/2)`` of the bilinear rule."""
+    below = (1 - x / 2) ** 2 + (y / 2) ** 2
+    return torch.stack([(1 - x / 2) / below, y / 2 / below], -1)
+
+
+def _log_bilinear(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The logarithm of ``lambda_bar = (1 + z/2) / (1 - z/2)``."""
     below = (1 - x / 2) ** 2 + (y / 2) ** 2
     # At z = -2 exactly lambda_bar is 0, of which there is no logarithm.
     gone = (x == -2) & (y == 0)
     decay = torch.log1p(torch.where(gone, _FORGOTTEN, 2 * x / below)) / 2
-    angle = torch.atan2(y, torch.where(gone, 1.0, 1 - (x**2 + y**2) / 4))
-    return DiscreteModes(decay, angle, torch.stack([dt * (1 - x / 2) / below, dt * y / 2 / below], -1))
+    return decay, torch.atan2(y, torch.where(gone, 1.0, 1 - (x**2 + y**2) / 4))

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wellposed.kernels.diagonal import Spectrum, complex_product
-from wellposed.kernels.discretize import Discretisation, discretize
+from wellposed.kernels.diagonal import Spectrum
+from wellposed.kernels.discretize import Discretisation, complex_product, discretize
 from wellposed.kernels.precision import as_float64
 
 

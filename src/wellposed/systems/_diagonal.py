@@ -11,6 +11,8 @@ from jaxtyping import Bool, Complex, Complex128, Shaped
 from torch import Tensor
 
 from wellposed.errors import NotRealError, ShapeError
+from wellposed.kernels import as_float64
+from wellposed.kernels.discretize import discretize_any
 from wellposed.systems._base import Method, System, same_dtype
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import match_pairs, real_coordinates, real_modes
@@ -200,12 +202,14 @@ class DiagonalSystem(System):
     def discretize(self, dt: Any, method: Method = "bilinear") -> DiagonalSystem:
         """The discrete system with step ``dt``, again diagonal."""
         step = self._check_discretize(dt, method)
-        z = step[..., None] * self.Lambda
-        if method == "bilinear":
-            Lambda, gain = (1 + z / 2) / (1 - z / 2), 1 / (1 - z / 2)
-        else:
-            Lambda, gain = torch.exp(z), _expm1_over(z)
-        B = (step[..., None] * gain)[..., None] * self.B
+        imag = self.Lambda.imag if self.Lambda.is_complex() else torch.zeros_like(self.Lambda)
+        # float64 also for float32: powers magnify the rounding of a single step
+        real, imag, h = (as_float64(t) for t in (self.Lambda.real, imag, step[..., None]))
+        modes = discretize_any(real, imag, h, method)
+        Lambda, gain = (torch.complex(*pair.to(step).unbind(-1)) for pair in modes)
+        if not self.Lambda.is_complex():
+            Lambda, gain = Lambda.real, gain.real
+        B = gain[..., None] * self.B
         return self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))._weighted(self._weight)
 
     def _takes_complex(self) -> bool:
@@ -240,13 +244,3 @@ class DiagonalSystem(System):
         C, R, B = same_dtype(C, 1 / torch.where(at_pole, 1, gap), self.B)
         G = torch.einsum("...pn,...kn,...nm->...kpm", C, R, B)
         return torch.where(at_pole.any(-1)[..., None, None], torch.inf, G)
-
-
-def _expm1_over(z: Tensor) -> Tensor:
-    """``(exp(z) - 1) / z``, with its limit at 0 and gradients that stay finite there."""
-    small = z.abs() < 1e-2
-    safe = torch.where(small, 1, z)
-    series = torch.ones_like(z)
-    for k in range(8, 1, -1):  # the first term left out is z^8 / 9! < 3e-22
-        series = 1 + series * z / k
-    return torch.where(small, series, torch.expm1(safe) / safe)
