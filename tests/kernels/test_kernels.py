@@ -160,11 +160,11 @@ def test_discretize_any_mode_against_mpmath(method: Any):
 
 
 def test_modes_whose_square_overflows():
-    huge = torch.tensor([[-1e200, 0.0, -1e160], [0.0, 1e200, 1e159]], dtype=torch.float64)
-    bar, gain = discretize_any(*huge, torch.ones(1).double(), "bilinear")
+    real, imag = torch.tensor([[-1e200, 0.0, -1e160], [0.0, 1e200, 1e159]], dtype=torch.float64)
+    bar, gain = discretize_any(real, imag, torch.ones(1).double(), "bilinear")
     assert bar.tolist() == [[-1, 0]] * 3
     assert gain.abs().max() < 1e-150
-    bar, gain = discretize_any(*huge, torch.ones(1).double(), "zoh")
+    bar, gain = discretize_any(real, imag, torch.ones(1).double(), "zoh")
     assert bar[[0, 2]].tolist() == [[0, 0]] * 2
     assert gain.abs().max() < 1e-150
 

@@ -35,7 +35,7 @@ def times(A: Tensor, x: Tensor) -> Tensor:
     """``A x`` for states ``(channel, ..., state)``, in real arithmetic."""
     if A.ndim == 3:
         return torch.einsum("h...s,hrs->h...r", x, A)
-    a, b = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1, 2).unbind(-1)
+    a, b = A.reshape(A.shape[0], *[1] * (x.ndim - 2), A.shape[1] // 2, 2).unbind(-1)
     re, im = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([a * re - b * im, a * im + b * re], -1).flatten(-2)
 
@@ -43,7 +43,7 @@ def times(A: Tensor, x: Tensor) -> Tensor:
 def power_of_two(A: Tensor, log2: int) -> Tensor:
     """``A^(2^log2)``."""
     for _ in range(log2):
-        A = times(A, A) if A.ndim == 2 else A @ A
+        A = A @ A if A.ndim == 3 else A * A if A.is_complex() else times(A, A)
     return A
 
 
@@ -66,17 +66,24 @@ def doubling(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
 
 
 @torch.library.custom_op("wellposed::scan", mutates_args=(), schema="(Tensor s, Tensor A, Tensor x0) -> Tensor")
-def _scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
-    """Opaque to compilers: they would unroll the loops."""
-    s, A, x0 = _aligned(s), _aligned(A), _aligned(x0)
-    out = torch.empty(s.shape, dtype=s.dtype, device=s.device)
-    _scan_into(out, s, A, x0)
-    return out
+def _opaque_scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    """For compilers: they would unroll the loops."""
+    return _plain_scan(s, A, x0)
 
 
-@_scan.register_fake
+@_opaque_scan.register_fake
 def _(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     return torch.empty(s.shape, dtype=s.dtype, device=s.device)
+
+
+def _plain_scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    s, A, x0 = _aligned(s), _aligned(A), _aligned(x0)
+    out = torch.empty(s.shape, dtype=s.dtype, device=s.device)
+    if A.ndim == 2:  # complex numbers are safe here, out of the compilers' sight
+        _scan_into(*(torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (out, s, A, x0)))
+    else:
+        _scan_into(out, s, A, x0)
+    return out
 
 
 def _aligned(t: Tensor) -> Tensor:
@@ -107,19 +114,18 @@ def _scan_into(out: Tensor, s: Tensor, A: Tensor, x0: Tensor) -> None:
 
 
 def _advance(out: Tensor, A: Tensor, x: Tensor, s: Tensor) -> None:
-    """``out = A x + s``; complex numbers are safe here, out of the compilers' sight."""
+    """``out = A x + s``."""
     if A.ndim == 3:
         torch.add(times(A, x), s, out=out)
-        return
-    A = A.reshape(A.shape[0], *[1] * (x.ndim - 2), -1)
-    A, x, s, out = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (A, x, s, out))
-    torch.addcmul(s, A, x, out=out)
+    else:
+        torch.addcmul(s, A.reshape(A.shape[0], *[1] * (x.ndim - 2), A.shape[1]), x, out=out)
 
 
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
-        return _scan(s, A, x0)
+        # The first call of an operator of one's own loads the compiler, which takes seconds.
+        return (_opaque_scan if torch.compiler.is_compiling() else _plain_scan)(s, A, x0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
