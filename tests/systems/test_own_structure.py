@@ -19,7 +19,6 @@ from system_suite import Case, SystemSuite, normal
 from wellposed.errors import FrozenError, ShapeError
 from wellposed.systems import DenseSystem, System, linf_distance, s4d
 from wellposed.systems._base import Method
-from wellposed.systems._dense import DenseStep
 from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
@@ -93,9 +92,6 @@ class CascadeSystem(System):
 
     def discretize(self, dt: Any, method: Method = "bilinear") -> DenseSystem:
         return self.to_dense().discretize(dt, method)  # one step of a cascade is a full triangle
-
-    def _step(self) -> DenseStep:
-        return self.to_dense()._step()
 
     def _resolvent_form(self, s: Tensor) -> Tensor:
         gap = s[:, None] - self.Lambda[..., None, :]

@@ -1,12 +1,8 @@
-"""The backend ``"scan"``: sequences in chunks, matrix products inside them, a scan between them.
-
-Per channel three small tables carry all parameters: the Toeplitz matrix of the first T kernel values, the columns that
-fold a chunk into the state, and the rows that read a carried state out. docs/devdocs/layers.md
-"""
+"""The backend ``"scan"``: layers by way of chunks, in segments that fit a cache. docs/devdocs/layers.md"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,13 +14,11 @@ from wellposed.kernels.padding import align_right
 from wellposed.kernels.recurrence import Recurrence
 from wellposed.kernels.scan import scan, times
 from wellposed.kernels.shared import SharedParameters, SharedRecurrence
+from wellposed.kernels.tables import Tables, run_chunks
 from wellposed.kernels.work import Output, Sequences, Work, in_both_directions
 
 _LARGEST_CHUNK = 64
 _SEGMENT = 2**21  # numbers: 8 MB in float32, which allocators keep at hand and caches nearly hold
-
-Signal = Float[Tensor, "channel batch length"]
-State = Float[Tensor, "channel batch state"]
 
 
 def supports(work: Work) -> bool:
@@ -50,7 +44,7 @@ def _run_channels(work: Work) -> Output:
         x = u.new_zeros(channels, batch, recurrence.states) if x is None else x
         outputs = []
         for part in u.split(max(chunk, segment(u, channels) // chunk * chunk), 1):
-            y, x = _run_chunks(recurrence, tables[direction], permuted(part, (2, 0, 1)), x)
+            y, x = run_chunks(recurrence, tables[direction], permuted(part, (2, 0, 1)), x)
             outputs.append(permuted(y, (1, 2, 0)))
         return joined(outputs), x.transpose(0, 1)
 
@@ -82,51 +76,6 @@ def segment(u: Sequences, numbers: int) -> int:
 def joined(parts: list[Tensor]) -> Tensor:
     """Pieces of ``(batch, length, ...)``, one after another."""
     return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
-
-
-class Tables(NamedTuple):
-    """What all chunks of one direction share."""
-
-    columns: Float[Tensor, "channel state T"]
-    rows: Float[Tensor, "channel T_1 state"]
-    inside: Float[Tensor, "channel T T"]
-    carry: Tensor
-
-    @staticmethod
-    def of(recurrence: Recurrence, chunk: int, D: Float[Tensor, " channel"] | None, dtype: torch.dtype) -> list[Tables]:
-        """For each direction; the skip belongs to the first."""
-        columns, rows = recurrence.tables(chunk)
-        columns, carry = columns.to(dtype), recurrence.every(chunk).transition
-        made = []
-        for own, skip in zip((t.to(dtype) for t in rows), (D, None), strict=False):
-            kernel = with_skip((own[:, :1] @ columns)[:, 0], skip)
-            made.append(Tables(columns, own, _toeplitz(kernel), carry))
-        return made
-
-
-def with_skip(kernel: Float[Tensor, "channel T"], D: Float[Tensor, " channel"] | None) -> Float[Tensor, "channel T"]:
-    """``D u_t`` is one more term at lag 0."""
-    return kernel if D is None else torch.cat([kernel[:, :1] + D[:, None].to(kernel.dtype), kernel[:, 1:]], 1)
-
-
-def _run_chunks(recurrence: Recurrence, tables: Tables, u: Signal, x: State) -> tuple[Signal, State]:
-    """Whole chunks first, then what is left."""
-    columns, rows, inside, carry = tables
-    (channels, batch, length), chunk = u.shape, columns.shape[-1]
-    whole = length // chunk
-    parts = []
-    if whole:
-        U = u[..., : whole * chunk].reshape(channels, batch * whole, chunk)
-        added = (U @ columns.flip(-1).mT).unflatten(1, (batch, whole))
-        X = scan(added, carry, x)
-        before = torch.cat([x[:, :, None], X[:, :, :-1]], 2).flatten(1, 2)
-        parts.append(torch.baddbmm(U @ inside, before, rows[:, 1:].mT).reshape(channels, batch, whole * chunk))
-        x = X[:, :, -1]
-    if rest := length - whole * chunk:
-        U = u[..., whole * chunk :]
-        parts.append(torch.baddbmm(U @ inside[:, :rest, :rest], x, rows[:, 1 : rest + 1].mT))
-        x = times(recurrence.every(rest).transition.to(u.dtype), x) + U @ columns[..., :rest].flip(-1).mT
-    return parts[0] if len(parts) == 1 else torch.cat(parts, -1), x
 
 
 def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
@@ -161,16 +110,6 @@ class _PermutedWithTangents(_Permuted):
     @staticmethod
     def jvp(ctx: Any, x: Tensor, order: None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return permuted(x, ctx.order)
-
-
-def _toeplitz(kernel: Float[Tensor, "channel T"]) -> Float[Tensor, "channel T T"]:
-    """``M[s, t] = kernel[t - s]``, zero below the diagonal.
-
-    Rows of ``[kernel, 0]`` laid end to end and cut one short slip by one place each.
-    """
-    T = kernel.shape[-1]
-    rows = F.pad(kernel, (0, T))[:, None].expand(-1, T, -1).reshape(-1, 2 * T * T)
-    return rows[:, : T * (2 * T - 1)].reshape(-1, T, 2 * T - 1)[..., :T]
 
 
 def final_state(

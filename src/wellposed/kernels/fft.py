@@ -8,11 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wellposed.kernels.chunks import final_state, run_shared, with_skip
+from wellposed.kernels.chunks import final_state, run_shared
 from wellposed.kernels.diagonal import Spectrum
 from wellposed.kernels.recurrence import Recurrence
 from wellposed.kernels.scan import scan
 from wellposed.kernels.shared import SharedParameters
+from wellposed.kernels.tables import with_skip
 from wellposed.kernels.work import Output, Sequences, Work, in_both_directions
 
 
@@ -28,7 +29,7 @@ def run(work: Work) -> Output:
     recurrence = work.system.discretize()
 
     def forward(u: Sequences, direction: int) -> Output:
-        kernel = _kernel(recurrence, direction, u.shape[1], u.dtype)
+        kernel = kernel_values(recurrence, direction, u.shape[1], u.dtype)[..., 0, 0]
         y = convolve(u.permute(2, 0, 1), with_skip(kernel, None if direction else work.D)).permute(1, 2, 0)
         return y if work.state is None or direction else y + _read_out(recurrence, work.state, u.shape[1]), None
 
@@ -44,14 +45,17 @@ def _split(length: int) -> tuple[int, int]:
     return T, -(-length // T)
 
 
-def _kernel(recurrence: Recurrence, direction: int, length: int, dtype: torch.dtype) -> Float[Tensor, "channel length"]:
-    """As long as the sequence, but never as large as all modes at all times.
+def kernel_values(
+    recurrence: Recurrence, direction: int, length: int, dtype: torch.dtype
+) -> Float[Tensor, "channel length output input"]:
+    """``C A^t B`` for ``t < length``, but never as large as all modes at all times.
 
     With ``t = j T + r`` a value is ``(C A^(jT)) (A^r B)``: two short tables and their product.
     """
     T, J = _split(length)
     rows, columns = recurrence.every(T).rows(J, direction), recurrence.columns(T)
-    return (rows.to(dtype) @ columns.to(dtype)).flatten(1)[:, :length]
+    products = (rows.to(dtype) @ columns.to(dtype)).unflatten(2, (T, -1)).unflatten(1, (J, -1))
+    return products.transpose(2, 3).flatten(1, 2)[:, :length]
 
 
 def _read_out(recurrence: Recurrence, state: Float[Tensor, "batch channel state"], length: int) -> Sequences:

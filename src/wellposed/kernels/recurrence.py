@@ -26,17 +26,27 @@ class Recurrence(ABC):
         """1, or 2 where a second read-out goes over the reversed sequence."""
 
     @property
+    def inputs(self) -> int:
+        """Numbers that enter at a step; one in a layer."""
+        return 1
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that come out at a step."""
+        return 1
+
+    @property
     @abstractmethod
     def transition(self) -> Tensor:
         """``A`` as the scan takes it: a diagonal ``(channel, state)`` or matrices ``(channel, state, state)``."""
 
     @abstractmethod
-    def columns(self, count: int) -> Float[Tensor, "channel state count"]:
-        """``A^t B`` for t = 0 .. count - 1."""
+    def columns(self, count: int) -> Float[Tensor, "channel state count_input"]:
+        """``A^t B`` for t = 0 .. count - 1, side by side."""
 
     @abstractmethod
-    def rows(self, count: int, direction: int = 0) -> Float[Tensor, "channel count state"]:
-        """``C A^t`` for t = 0 .. count - 1."""
+    def rows(self, count: int, direction: int = 0) -> Float[Tensor, "channel count_output state"]:
+        """``C A^t`` for t = 0 .. count - 1, one below the other."""
 
     def tables(self, count: int) -> tuple[Tensor, list[Tensor]]:
         """``columns(count)``, and ``rows(count + 1)`` of each direction: what a chunk of ``count`` steps needs."""

@@ -15,7 +15,7 @@ from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
 from wellposed.systems._parts import as_tensor, fitted_parts
 from wellposed.systems._resolvent import Resolvent, norm
-from wellposed.systems._steps import Read, Step, kernel, run
+from wellposed.systems._simulate import markov_parameters, simulate
 
 if TYPE_CHECKING:  # these build on this file
     from wellposed.linalg import Diagonalization
@@ -106,9 +106,9 @@ class System(ABC):
         ``self.to_dense()._resolvent()`` is always right, and costs O(n^3) a frequency.
         """
 
-    @abstractmethod
-    def _step(self) -> Step:
-        """Multiplication by ``A``, for orbits and powers."""
+    def _state_matrix(self) -> Shaped[Tensor, "*batch n *n"]:
+        """``A``, for powers of it; of a diagonal matrix the diagonal."""
+        return self.to_dense().A
 
     def _surely_stable(self) -> bool:
         """A sufficient test that needs no eigenvalues: those of a non-normal matrix may be computed on the wrong side.
@@ -307,8 +307,7 @@ class System(ABC):
         control theory): ``D, CB, CAB, ...``.
         """
         length = self._check_time(positive_int(length, "length"), convention)
-        C, read = self._reading()
-        K = kernel(self._step(), self.B, C, length, read)
+        K = markov_parameters(self, length)
         K = torch.cat([torch.zeros_like(K[..., :1, :, :]), K[..., :-1, :, :]], -3) if convention == "delayed" else K
         K = torch.cat([K[..., :1, :, :] + self.D[..., None, :, :], K[..., 1:, :, :]], dim=-3)
         return K[..., 0, 0] if self.siso else K
@@ -353,9 +352,7 @@ class System(ABC):
             if state.shape[-1:] != (self.n_stored,):
                 raise ShapeError(f"state has shape {tuple(state.shape)}, the system has {self.n_stored} stored states")
         self._check_batch(u.shape[:-2], () if state is None else state.shape[:-1])
-        C, read = self._reading()
-        y, end = run(self._step(), self.B, C, u, state, convention == "delayed", read)
-        y = y + torch.einsum("...pm,...tm->...tp", *same_dtype(self.D, u))
+        y, end = simulate(self, u, state, delayed=convention == "delayed")
         y = y[..., 0] if self.siso else y
         return (y, end) if return_state else y
 
@@ -367,9 +364,9 @@ class System(ABC):
     def _takes_complex(self) -> bool:
         return True
 
-    def _reading(self) -> tuple[Tensor, Read]:
-        """The ``C`` that reads the stored states, and what is left to do with ``C x``."""
-        return self.C, lambda y: y
+    def _reading(self) -> Tensor:
+        """The ``C`` that reads the stored states; the real part of ``C x`` where inputs may not be complex."""
+        return self.C
 
     def _check_batch(self, inputs: tuple[int, ...], states: tuple[int, ...]) -> None:
         try:

@@ -17,27 +17,6 @@ from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
 
 @dataclass(frozen=True)
-class DenseStep:
-    """Multiplication by a dense matrix."""
-
-    A: Shaped[Tensor, "*batch n n"]
-
-    def right(self, X: Tensor) -> Tensor:
-        """``A X``."""
-        A, X = same_dtype(self.A[..., None, :, :], X)
-        return A @ X
-
-    def left(self, X: Tensor) -> Tensor:
-        """``X A``."""
-        A, X = same_dtype(self.A[..., None, :, :], X)
-        return X @ A
-
-    def squared(self) -> DenseStep:
-        """The step of ``A A``."""
-        return DenseStep(self.A @ self.A)
-
-
-@dataclass(frozen=True)
 class DenseResolvent(Resolvent):
     """In the coordinates of a Schur form ``A = Z T Z^*``, where every solve is triangular."""
 
@@ -168,9 +147,6 @@ class DenseSystem(System):
 
     def _resolvent(self) -> DenseResolvent:
         return DenseResolvent.of(self.A, self.B, self.C)
-
-    def _step(self) -> DenseStep:
-        return DenseStep(self.A)
 
     def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
         eye = torch.eye(self.n, dtype=s.dtype, device=s.device)

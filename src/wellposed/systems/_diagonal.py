@@ -18,26 +18,6 @@ from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import match_pairs, real_coordinates, real_modes
 from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
-from wellposed.systems._steps import Read
-
-
-@dataclass(frozen=True)
-class DiagonalStep:
-    """Multiplication by a diagonal matrix."""
-
-    Lambda: Shaped[Tensor, "*batch n"]
-
-    def right(self, X: Tensor) -> Tensor:
-        """``A X``."""
-        return self.Lambda[..., None, :, None] * X
-
-    def left(self, X: Tensor) -> Tensor:
-        """``X A``."""
-        return X * self.Lambda[..., None, None, :]
-
-    def squared(self) -> DiagonalStep:
-        """The step of ``A A``."""
-        return DiagonalStep(self.Lambda**2)
 
 
 @dataclass(frozen=True)
@@ -215,8 +195,8 @@ class DiagonalSystem(System):
     def _takes_complex(self) -> bool:
         return not self.pairs
 
-    def _reading(self) -> tuple[Tensor, Read]:
-        return (self.C * self._weight[..., None, :], lambda y: y.real) if self.pairs else (self.C, lambda y: y)
+    def _reading(self) -> Tensor:
+        return self.C * self._weight[..., None, :] if self.pairs else self.C
 
     def _surely_stable(self) -> bool:
         return False  # its poles are exact: let them decide
@@ -225,8 +205,8 @@ class DiagonalSystem(System):
         full = self.to_full()
         return DiagonalResolvent(*(t.to(torch.complex128) for t in (full.Lambda, full.B, full.C)))
 
-    def _step(self) -> DiagonalStep:
-        return DiagonalStep(self.Lambda)
+    def _state_matrix(self) -> Shaped[Tensor, "*batch n"]:
+        return self.Lambda
 
     def _cost(self) -> int:
         return 2 * self.n_stored
@@ -234,7 +214,7 @@ class DiagonalSystem(System):
     def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
         if not self.pairs:
             return self._stored_modes(s, self.C)
-        C, _ = self._reading()
+        C = self._reading()
         upper, lower = self._stored_modes(s, C), self._stored_modes(s.conj(), C).conj()
         return torch.where(upper.isinf() | lower.isinf(), torch.inf, (upper + lower) / 2)
 

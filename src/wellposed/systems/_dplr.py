@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wellposed.errors import ShapeError
 from wellposed.systems._base import Method, System, same_dtype
-from wellposed.systems._dense import DenseStep, DenseSystem
+from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import real_coordinates
 from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve, norm, norms
@@ -141,9 +141,6 @@ class DPLRSystem(System):
             return self.to_dense()._resolvent()
         parts = (self.Lambda, self.P, self.Q, self.B, self.C)
         return LowRankResolvent(*(t.to(torch.complex128) for t in parts))
-
-    def _step(self) -> DenseStep:
-        return self.to_dense()._step()
 
     def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
         gap = s[:, None] - self.Lambda[..., None, :]
