@@ -5,14 +5,20 @@ A new backend is proved by a class that inherits ``KernelSuite`` and names it:
     class TestMine(KernelSuite):
         backend = "mine"
 
-Work that the backend does not support is left out, and a test says which; everything else must agree with the loop,
-values and every gradient, at odd lengths, from states, into states, in both directions and behind padding.
+Work that the backend does not support is left out, and a test says if that is all of it; everything else must agree
+with the loop, values and every gradient, at odd lengths, from states, into states, in both directions and behind
+padding. A backend for a GPU, or for float32 alone, says so:
+
+        device, dtype, tolerance = "cuda", torch.float32, 1e-5
+
+The loop always runs on the CPU in float64, on the same numbers.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import os
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -22,8 +28,7 @@ from wellposed.kernels import BACKENDS, DenseRecurrence, DiagonalParameters, Sha
 
 LENGTHS = (1, 2, 3, 15, 16, 17, 63, 64, 65, 129, 200)
 KINDS = ("diagonal", "diagonal-bilinear", "diagonal-shared-systems", "dense", "shared", "shared-bilinear")
-TOLERANCE = 1e-11
-"""float64, relative to the largest entry: a few hundred roundings."""
+DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
 
 
 def random(*shape: int, seed: int) -> Tensor:
@@ -138,26 +143,58 @@ def leaves(w: Work) -> tuple[Work, dict[str, Tensor]]:
     return fresh(w, ""), named
 
 
+def moved(w: Work, device: str, dtype: torch.dtype) -> Work:
+    """The same work there, in that precision."""
+
+    def to(thing: Any) -> Any:
+        if isinstance(thing, Tensor):
+            return thing.to(device, dtype if thing.is_floating_point() else None)
+        if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
+            return thing
+        return dataclasses.replace(thing, **{f.name: to(getattr(thing, f.name)) for f in dataclasses.fields(thing)})
+
+    return to(w)
+
+
 def off(found: Tensor, right: Tensor) -> float:
+    found = found.cpu().double()
     return ((found - right).abs().max() / right.abs().max().clamp(min=1e-300)).item()
 
 
 class KernelSuite:
     """Inherit and set ``backend``."""
 
-    backend: str
+    backend: ClassVar[str]
+    device: ClassVar[str] = DEVICE
+    dtype: ClassVar[torch.dtype] = torch.float64
+    tolerance: ClassVar[float] = 1e-11
+    """Relative to the largest entry; in float64 a few hundred roundings."""
+
+    def run(self, w: Work) -> Any:
+        return run(moved(w, self.device, self.dtype), self.backend)
+
+    def rounded(self, w: Work) -> Work:
+        """The numbers that the backend gets, for the loop."""
+        return moved(moved(w, "cpu", self.dtype), "cpu", torch.float64)
 
     def supported(self, w: Work) -> bool:
-        return BACKENDS[self.backend].supports(w)
+        return BACKENDS[self.backend].supports(moved(w, self.device, self.dtype))
+
+    def skip_unless_supported(self, w: Work) -> None:
+        if not self.supported(w):
+            pytest.skip(f"{self.backend} does not support this work: another backend does it")
+
+    def test_supports_something(self):
+        assert any(self.supported(work(kind, 64)) for kind in KINDS)
 
     def compare(self, w: Work) -> None:
         """Outputs, last state and every gradient of a weighted sum of both."""
-        if not self.supported(w):
-            pytest.skip(f"{self.backend} does not support this work: another backend does it")
+        self.skip_unless_supported(w)
         found, right = [], []
-        for results, compute in ((found, lambda v: run(v, self.backend)), (right, loop)):
-            own, named = leaves(w)
+        for results, compute in ((found, self.run), (right, loop)):
+            own, named = leaves(self.rounded(w))
             y, state = compute(own)
+            y, state = y.cpu().double(), None if state is None else state.cpu().double()
             if w.lengths is not None:  # what comes out behind the end is not looked at
                 y = torch.where(torch.arange(y.shape[1])[:, None] < w.lengths[:, None, None], y, 0.0)
             loss = (y * random(*y.shape, seed=9)).sum()
@@ -170,7 +207,7 @@ class KernelSuite:
             gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
             results += [y.detach(), *gradients]
         for a, b in zip(found, right, strict=True):
-            assert off(a, b) < TOLERANCE
+            assert off(a, b) < self.tolerance
 
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("length", LENGTHS)
@@ -219,47 +256,31 @@ class KernelSuite:
     def test_same_bits_again(self, kind: str):
         w = work(kind, 130, want_state=True)
         if self.supported(w):
-            for a, b in zip(run(w, self.backend), run(w, self.backend), strict=True):
-                assert a is not None
-                assert b is not None
+            for a, b in zip(self.run(w), self.run(w), strict=True):
                 assert torch.equal(a, b)
 
     @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by PyTorch itself
     @pytest.mark.parametrize("kind", KINDS)
     def test_tangents(self, kind: str):
         """Forward-mode derivatives against those of the loop."""
-        w = work(kind, 70, directions=2)
-        if not self.supported(w):
-            pytest.skip(f"{self.backend} does not support this work: another backend does it")
+        self.skip_unless_supported(w := self.rounded(work(kind, 70, directions=2)))
 
         def outputs(compute: Any, u: Tensor, C: Tensor) -> Tensor:
             return compute(dataclasses.replace(w, u=u, system=dataclasses.replace(w.system, C=C)))[0]
 
         primals = (w.u, w.system.C)
         tangents = tuple(random(*p.shape, seed=11) for p in primals)
-        results = [
-            torch.func.jvp(lambda u, C, f=f: outputs(f, u, C), primals, tangents)
-            for f in (lambda v: run(v, self.backend), loop)
-        ]
+        results = [torch.func.jvp(lambda u, C, f=f: outputs(f, u, C), primals, tangents) for f in (self.run, loop)]
         for a, b in zip(*results, strict=True):
-            assert off(a, b) < TOLERANCE
+            assert off(a, b) < self.tolerance
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_float32(self, kind: str):
-        """Rounding stays relative to the largest entry."""
-        w = work(kind, 200, want_state=True)
-        own = w.system
-        parts = {f.name: getattr(own, f.name) for f in dataclasses.fields(own)}
-        single = {name: t.float() if isinstance(t, Tensor) else t for name, t in parts.items()}
-        low = Work(
-            dataclasses.replace(own, **single), w.u.float(), None if w.D is None else w.D.float(), want_state=True
-        )
-        if not self.supported(low):
+        """Rounding stays relative to the largest entry, and the precision is that of the sequence."""
+        w = moved(work(kind, 200, want_state=True), self.device, torch.float32)
+        if not BACKENDS[self.backend].supports(w):
             pytest.skip(f"{self.backend} does not support this work: another backend does it")
-        double = {name: t.double() if isinstance(t, Tensor) else t for name, t in single.items()}
-        assert low.D is not None
-        high = Work(dataclasses.replace(own, **double), low.u.double(), low.D.double(), want_state=True)
-        for a, b in zip(run(low, self.backend), loop(high), strict=True):
+        for a, b in zip(run(w, self.backend), loop(moved(w, "cpu", torch.float64)), strict=True):
             assert a is not None
             assert a.dtype == torch.float32
-            assert off(a.double(), b) < 1e-5
+            assert off(a, b) < 1e-5

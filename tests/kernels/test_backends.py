@@ -25,7 +25,7 @@ class TestConv(KernelSuite):
 class TestLoop(KernelSuite):
     """The smallest backend there can be: what a newcomer writes first, registered by one line."""
 
-    backend = "loop"
+    backend, device = "loop", "cpu"
 
     @pytest.fixture(autouse=True)
     def _register(self, monkeypatch: pytest.MonkeyPatch):

@@ -144,6 +144,15 @@ def test_tied_and_fixed_parameters():
     assert [g["name"] for g in parameter_groups(nn.Linear(2, 2, bias=False), lr=0.1)] == ["decay"]
 
 
+def test_a_layer_that_misnames_its_parameters_is_refused():
+    class Mistyped(S4D):
+        def ssm_parameters(self) -> tuple[str, ...]:
+            return ("log_dtt",)
+
+    with pytest.raises(UnknownNameError, match="Mistyped calls its own 'log_dtt'; did you mean 'log_dt'"):
+        parameter_groups(Mistyped(3, 4), lr=0.01)
+
+
 def test_errors():
     net = model()
     with pytest.raises(UnknownNameError, match="unknown name in frozen 'A_log_rea'; did you mean 'A_log_real'"):

@@ -10,6 +10,7 @@ import torch
 
 import nn_twin
 from layer_suite import DEVICE, LayerSuite, differing, off, signal, values_and_gradients
+from subprocesses import run_python
 from wellposed import hippo, ptd
 from wellposed.errors import (
     ArgumentError,
@@ -197,6 +198,50 @@ def test_layers_start_from_systems(kind: Any):
     again = kind.from_system(one, 4, seed=0, device=DEVICE)
     for a, b in zip(again.parameters(), kind.from_system(one, 4, seed=0, device=DEVICE).parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_real_eigenvalues_may_stand_anywhere_in_a_batch_of_systems():
+    poles = torch.tensor([[-1 + 0j, -2 + 1j], [-3 + 1j, -4 + 0j]], dtype=torch.complex128)
+    system = DiagonalSystem(poles, torch.ones(2, 2), torch.ones(2, 2), pairs=True)
+    layer = S4D.from_system(system, dtype=torch.float64)
+    omega = torch.linspace(0, 5, 20, dtype=torch.float64)
+    for channel in range(2):
+        found = layer.system()[channel].frequency_response(omega).detach().reshape(-1)
+        assert off_complex(found, system[channel].frequency_response(omega).reshape(-1)) < 1e-12
+    with pytest.raises(ShapeError, match="differ in number"):
+        S4D.from_system(DiagonalSystem([[-1 + 0j, -2 + 1j], [-3 + 1j, -4 + 1j]], *torch.ones(2, 2, 2), pairs=True))
+
+
+def test_from_system_knows_its_limits():
+    class Own(S4D):
+        def __init__(self, d_model: int) -> None:
+            super().__init__(d_model, 4)
+
+    with pytest.raises(ArgumentError, match="Own has a constructor of its own"):
+        Own.from_system(s4d(4), 2)
+    with pytest.raises(UnknownNameError, match="did you mean 'dt_min'"):
+        S4D.from_system(s4d(4), 2, dtmin=0.1)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5])
+def test_seeds_are_checked_in_one_way(seed: Any):
+    """Without the checks of annotations that come before in these tests."""
+    printed = run_python(f"""
+import torch
+from wellposed.errors import ArgumentError
+from wellposed.nn import *
+import numpy as np
+makers = [lambda s: S4D(4, 4, seed=s), lambda s: S5(4, 4, seed=s), lambda s: SelfAttention(4, 2, seed=s),
+          lambda s: ResidualBlock(S4D(4, 4), seed=s), lambda s: SequenceClassifier(2, 2, d_model=4, seed=s),
+          lambda s: fourier_noise(seed=s)]
+for make in makers:
+    make(np.int64(3))
+    try:
+        make({seed!r})
+    except ArgumentError as error:
+        print(str(error).startswith("seed must be a whole number from 0 to 2^63 - 1"))
+""")
+    assert printed.split() == 6 * ["True"]
 
 
 def test_the_scale_of_published_code():

@@ -208,6 +208,39 @@ def test_streams_on_from_padded_sequences(pooling: Any):
         close(last[i], model(torch.cat([whole, more[i : i + 1, 2:]], 1))[0])
 
 
+def test_a_mean_goes_on_after_many_steps():
+    """Counted in float32 it would stand still at 2^24."""
+    model = small(SequenceRegressor, n_layers=1, dtype=torch.float32).eval()
+    *layers, total, count = model.initial_state(1)
+    many = 2.0**26
+    state = (*layers, total + many * 0.3, count + many)
+    for _ in range(3):
+        _, state = model.step(numbers(1, 2, dtype=torch.float32), state)
+    assert state[-1].item() == many + 3
+    assert (state[-2] != many * 0.3).all()
+    with pytest.raises(ShapeError, match="of 1 sequences, this batch has 2"):
+        model.step(numbers(2, 2, dtype=torch.float32), (*model.initial_state(2)[:-2], *state[-2:]))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by PyTorch itself
+def test_second_derivatives_of_a_whole_model():
+    """Forward over reverse, forward over forward, and a tangent of a map agree with reverse over reverse.
+
+    Without a norm: of PyTorch's own layer norm, forward over forward is wrong (2.13).
+    """
+    model, x = small(SequenceRegressor, n_layers=1, d_output=1, glu="half", norm="none"), numbers(1, 6, 2)
+
+    def scalar(x: Tensor) -> Tensor:
+        return model(x).square().sum()
+
+    right = torch.autograd.functional.hessian(scalar, x)
+    close(torch.func.hessian(scalar)(x), right, 1e-8)
+    close(torch.func.jacfwd(torch.func.jacfwd(scalar))(x), right, 1e-8)
+    several, tangent = numbers(3, 1, 6, 2), torch.ones(3, 1, 6, 2, dtype=torch.float64)
+    found = torch.func.jvp(torch.func.vmap(scalar), (several,), (tangent,))[1]
+    close(found, torch.stack([torch.func.jvp(scalar, (one,), (tangent[0],))[1] for one in several]))
+
+
 def test_a_config_is_the_model():
     config = ModelConfig(
         2, 3, layer=S4D, layer_options={"d_state": 4}, d_model=8, norm="batch", norm_momentum=0.05, seed=1

@@ -483,6 +483,46 @@ def test_contexts_may_end_in_any_order(mode: Any):
     model.step(x[:, 0], model.initial_state(2))
 
 
+def test_compiled_models_when_contexts_end_out_of_order():
+    """The noise that is left still reaches them, and at the end the compiler is back."""
+    printed = run_python("""
+import warnings
+import torch
+from wellposed.nn import SequenceClassifier, fourier_noise
+# Raised by the compiler itself at every torch.autograd.Function.
+warnings.filterwarnings("ignore", "<class 'torch.autograd.function.Function'>", DeprecationWarning)
+model = SequenceClassifier(3, 5, d_model=4, n_layers=1, layer="s4d", layer_options={"d_state": 4}, seed=0).eval()
+x, compiled = torch.randn(2, 20, 3), torch.compile(model, backend="eager")
+with torch.no_grad():
+    clean = compiled(x)
+    first, second = fourier_noise(amplitude=1.0, seed=1).on(model), fourier_noise(amplitude=1.0, seed=2).on(model)
+    first.__enter__(), second.__enter__(), first.__exit__(None, None, None)
+    noisy = compiled(x)
+    second.__exit__(None, None, None)
+    seen = []
+    def watching(graph, inputs):
+        seen.append(graph)
+        return graph
+    torch.compile(lambda x: x + 1, backend=watching)(x)
+    print(torch.allclose(noisy, clean), torch.allclose(compiled(x), clean), len(seen))
+""")
+    assert printed.split() == ["False", "True", "1"]
+
+
+def test_calls_without_a_sequence_by_place_are_refused():
+    class Passing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = S4D(CHANNELS, 8, seed=1)
+
+        def forward(self, *inputs: Tensor, **options: Any) -> Tensor:
+            return self.inner(*inputs, options["x"]) if not inputs else self.inner(*inputs)
+
+    model, x = Passing(), numbers(2, 20, CHANNELS, dtype=torch.float32)
+    with fourier_noise("input").on(model), pytest.raises(ArgumentError, match="first argument"):
+        model(x=x)
+
+
 def test_recorded_models_are_refused():
     """A graph that was recorded before does not call the layers again."""
     model, x = classifier("s4d"), numbers(2, 20, 3)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch.nn.utils import parametrize
 
 from subprocesses import run_python
 from wellposed import hippo, ptd
@@ -116,12 +117,37 @@ def test_another_model_is_not_written_over(tmp_path: Path):
         ):
             other.save_pretrained(tmp_path)
     assert torch.equal(SequenceClassifier.from_pretrained(tmp_path)(tokens), model(tokens))
+    matrices = [(-k * torch.eye(6, dtype=torch.float64), B) for k in (1, 5)]
+    first, second = (small(layer_options={"hippo": pair}, seed=1) for pair in matrices)
+    first.save_pretrained(tmp_path / "matrix")
+    with pytest.raises(RecordError, match="holds another"):
+        second.save_pretrained(tmp_path / "matrix")
     regressor = small(SequenceRegressor)
     loaded = SequenceRegressor.from_pretrained(regressor.save_pretrained(tmp_path, overwrite=True))
     assert torch.equal(loaded(tokens), regressor(tokens))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RecordError, match="something that is no model of this library"):
         model.save_pretrained(tmp_path)
+
+
+def test_files_that_are_older_than_an_option(tmp_path: Path):
+    """Loaded with its default, and not taken for another model when saved again."""
+    model, tokens = small(seed=1), torch.randint(5, (2, 7))
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["arguments"]["norm_momentum"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    loaded = SequenceClassifier.from_pretrained(tmp_path)
+    assert torch.equal(loaded(tokens), model(tokens))
+    loaded.save_pretrained(tmp_path)
+
+
+def test_parametrised_models_are_refused(tmp_path: Path):
+    model = small()
+    parametrize.register_parametrization(model.head, "weight", torch.nn.Identity())
+    with pytest.raises(ArgumentError, match=r"head\.parametrizations\.weight\.original is parametrised"):
+        model.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_function_cannot_be_saved(tmp_path: Path):

@@ -86,8 +86,6 @@ def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
 
 
 class _Permuted(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(x: Tensor, order: tuple[int, ...]) -> Tensor:
         if order == (1, 2, 0):  # as a matrix, whose transpose is written faster
@@ -102,6 +100,11 @@ class _Permuted(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return permuted(grad, ctx.back), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Tensor, order: tuple[int, ...]) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """A mapped dimension stays in front."""
+        return x.movedim(in_dims[0], 0).permute(0, *(k + 1 for k in order)), 0
 
 
 class _PermutedWithTangents(_Permuted):

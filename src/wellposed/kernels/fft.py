@@ -92,7 +92,12 @@ def convolve(
 @torch.library.custom_op(
     "wellposed::fft_product", mutates_args=(), schema="(Tensor u, Tensor k, bool conjugate) -> Tensor"
 )
-def _fft_product(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
+def _opaque_product(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
+    """The same, out of the compilers' sight."""
+    return _plain_product(u, k, conjugate)
+
+
+def _plain_product(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
     """Convolution of the last dimensions, or correlation with ``k``, at the first ``length`` lags."""
     length = u.shape[-1]
     size = 2 * length
@@ -102,7 +107,7 @@ def _fft_product(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
     return product[..., :length].contiguous()
 
 
-@_fft_product.register_fake
+@_opaque_product.register_fake
 def _(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
     return torch.empty(torch.broadcast_shapes(u.shape, k.shape), dtype=u.dtype, device=u.device)
 
@@ -111,7 +116,9 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(u: Tensor, k: Tensor, conjugate: bool) -> Tensor:
         same = k.stride(1) == 0 and k.shape[1] > 0
-        return _fft_product(u, k[:, :1] if same else k, conjugate)
+        # The first call of an operator of one's own loads the compiler, which takes seconds.
+        product = _opaque_product if torch.compiler.is_compiling() else _plain_product
+        return product(u, k[:, :1] if same else k, conjugate)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
