@@ -15,10 +15,8 @@ DISCRETISATIONS: tuple[Discretisation, ...] = ("zoh", "bilinear")
 _FORGOTTEN = -1 + 2.0**-52
 
 
-# Up to which |z| the series of (exp(z) - 1) / z replaces the quotient, and its terms. Values are exact with either; the
-# gradient of the quotient loses eps / |z|, which layers in float32 do not see, and a long series costs them time.
-_SHORT_SERIES = (1e-7, 3)
-_LONG_SERIES = (1e-2, 8)
+# The series of (exp(z) - 1) / z below |z| = 1e-2: the first term left out is z^8 / 9! < 3e-22.
+_NEAR, _TERMS = 1e-2, 8
 
 Pairs = Float[Tensor, "*shape 2"]
 
@@ -37,11 +35,12 @@ def discretize(
 ) -> DiscreteModes:
     """Modes ``real + i imag`` of continuous time, advanced by ``dt``.
 
-    Logarithms and not ``lambda_bar`` itself: step 10^5 is then as exact as step 1, however slowly a mode decays.
+    Logarithms and not ``lambda_bar`` itself: step 10^5 is then as exact as step 1, however slowly a mode decays. Modes
+    of layers are never 0, and a GPU waits for every operation more: what may be 0 goes through ``discretize_any``.
     """
     x, y = dt * real, dt * imag
     if method == "zoh":
-        return DiscreteModes(x, y, dt[..., None] * _expm1_over(x, y, _SHORT_SERIES))
+        return DiscreteModes(x, y, dt[..., None] * _expm1_over(x, y))
     decay, angle = _log_bilinear(x, y)
     return DiscreteModes(decay, angle, dt[..., None] * _one_over(x, y))
 
@@ -53,7 +52,7 @@ def discretize_any(
     x, y = dt * real, dt * imag
     if method == "zoh":
         bar = torch.stack([x.exp() * y.cos(), x.exp() * y.sin()], -1)
-        return bar, dt[..., None] * _expm1_over(x, y, _LONG_SERIES)
+        return bar, dt[..., None] * _expm1_over_any(x, y)
     inverse = _one_over(x, y)
     # The product keeps its digits near z = -2, where lambda_bar vanishes; beyond |z| = 1e154, where squares overflow,
     # lambda_bar is -1.
@@ -68,20 +67,23 @@ def complex_product(a: Float[Tensor, "*a 2"], b: Float[Tensor, "*b 2"]) -> Float
     return torch.stack([p * re - q * im, p * im + q * re], -1)
 
 
-def _expm1_over(x: Tensor, y: Tensor, series: tuple[float, int]) -> Pairs:
-    """``(exp(z) - 1) / z`` of zero-order hold, where ``lambda_bar = exp(z)`` and ``z = x + i y = lambda dt``."""
-    radius, terms = series
-    size = x**2 + y**2
-    # The quotient is 0 / 0 at z = 0, and NaN its gradient.
-    small = size < radius**2
-    safe = torch.where(small, 1.0, size)
+def _expm1_over(x: Tensor, y: Tensor, size: Tensor | None = None) -> Pairs:
+    """``(exp(z) - 1) / z`` of zero-order hold, where ``lambda_bar = exp(z)``; ``z = x + i y = lambda dt`` is not 0."""
+    size = x**2 + y**2 if size is None else size
     e = x.exp()
     # exp(z) - 1 without cancellation: expm1 for the decay, 1 - cos(y) = 2 sin(y/2)^2 for the turn.
     re, im = x.expm1() - 2 * e * (y / 2).sin() ** 2, e * y.sin()
-    quotient = torch.stack([(re * x + im * y) / safe, (im * x - re * y) / safe], -1)
-    a, b = 1 + x / terms, y / terms
-    for k in range(terms - 1, 1, -1):
+    return torch.stack([(re * x + im * y) / size, (im * x - re * y) / size], -1)
+
+
+def _expm1_over_any(x: Tensor, y: Tensor) -> Pairs:
+    """The same, and its limit at 0, where the quotient is 0 / 0 and NaN its gradient: a series takes over near it."""
+    size = x**2 + y**2
+    small = size < _NEAR**2
+    a, b = 1 + x / _TERMS, y / _TERMS
+    for k in range(_TERMS - 1, 1, -1):
         a, b = 1 + (a * x - b * y) / k, (a * y + b * x) / k
+    quotient = _expm1_over(x, y, torch.where(small, 1.0, size))
     return torch.where(small[..., None], torch.stack([a, b], -1), quotient)
 
 
