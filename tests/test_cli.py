@@ -115,6 +115,7 @@ def test_reproduce_one_experiment_alone(tmp_path: Path):
     assert "\x1b" not in done.stdout + done.stderr  # plain where there is no terminal
 
 
+@pytest.mark.slow
 def test_report_draws_without_computing(tmp_path: Path):
     done = wellposed("report", "--records", str(RESULTS), "--out", "page", "--figures", "svg", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

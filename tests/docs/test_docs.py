@@ -21,6 +21,8 @@ import wellposed
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LONG = {"docs/tutorials/layers.md", "docs/tutorials/spikes.md", "docs/howto/own-initialisation.md"}
+"""Pages that train or optimise."""
 MODULES = ["wellposed", *(m.name for m in pkgutil.walk_packages(wellposed.__path__, "wellposed."))]
 
 _FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
@@ -54,7 +56,13 @@ def run(block: Block, page: Path, namespace: dict[str, object]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, id=name_of(p), marks=pytest.mark.slow if name_of(p) in LONG else ()) for p in PAGES]
+)
 def test_code_on_the_page_prints_what_stands_below_it(page: Path):
     namespace: dict[str, object] = {"__name__": page.stem}
     for block in blocks(page.read_text(encoding="utf-8")):

@@ -346,6 +346,7 @@ def test_a_normal_matrix_has_a_condition_number_of_1(name: str):
     assert ptd(NORMAL[name], cond=1).method == "none"  # and rounding does not deny it
 
 
+@pytest.mark.slow
 def test_the_search_for_a_condition_number_refines_at_the_end_only(monkeypatch: pytest.MonkeyPatch):
     from wellposed.linalg import _search
 
@@ -617,6 +618,7 @@ def test_no_wrong_answer_of_the_optimizer(A: Any, arguments: dict[str, Any]):
     check_answer(A, np.inf if "gamma" in arguments else 0.1, arguments)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(matrices(max_n=5), st.sampled_from([1.0, 3.0, 1e4, 1e10]))
 def test_no_wrong_answer_for_cond(A: Any, target: float):

@@ -21,7 +21,7 @@ LAYERS: dict[str, Any] = {
 
 # Compilers read the code itself: these run without the checks of annotations that tests add. PyTorch's own
 # deprecations are let through; a UserWarning, such as the one about complex numbers, is an error.
-SLOW = pytest.mark.slow  # compilers and exporters take long: one layer each time a change is made, the others later
+SLOW = pytest.mark.slow  # a whole model is compiled and exported at each change (test_models.py), layers later
 QUIET = """
 import warnings
 for kind in (DeprecationWarning, FutureWarning, ImportWarning, ResourceWarning):
@@ -35,7 +35,7 @@ u = torch.randn(2, 150, 3, generator=torch.Generator().manual_seed(0))
 @pytest.mark.parametrize(
     "layer",
     [
-        "S4PTD(3, 6, seed=0)",
+        pytest.param("S4PTD(3, 6, seed=0)", marks=SLOW),
         pytest.param("S5PTD(3, 6, seed=0, bidirectional=True)", marks=SLOW),
         pytest.param("S4(3, 6, seed=0, mode='conv')", marks=SLOW),
     ],
@@ -55,7 +55,11 @@ print(max(((a - b).abs().max() / b.abs().max()).item() for a, b in zip(found, ri
 
 @pytest.mark.parametrize(
     "layer",
-    ["S4PTD(3, 6)", pytest.param("S4(3, 6, mode='conv')", marks=SLOW), pytest.param("S5PTD(3, 6)", marks=SLOW)],
+    [
+        pytest.param("S4PTD(3, 6)", marks=SLOW),
+        pytest.param("S4(3, 6, mode='conv')", marks=SLOW),
+        pytest.param("S5PTD(3, 6)", marks=SLOW),
+    ],
 )
 def test_compiles_for_lengths_that_change(layer: str):
     """The compiler then keeps sizes open; the generated code is not needed to see that it can."""
@@ -73,7 +77,7 @@ print(worst)
 @pytest.mark.parametrize(
     "layer",
     [
-        "S4D(3, 6)",
+        pytest.param("S4D(3, 6)", marks=SLOW),
         pytest.param("S4PTD(3, 6, bidirectional=True)", marks=SLOW),
         pytest.param("S4(3, 6)", marks=SLOW),
         pytest.param("S5PTD(3, 6)", marks=SLOW),

@@ -49,8 +49,7 @@ def build(kind: str, d_model: int = 3, d_state: int = 6, **options: Any) -> Any:
 
 LONG = [
     "s4ptd",
-    "s5ptd",
-    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("s4d", "s4", "s5", "liquid-kb", "liquid-polyb")),
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("s4d", "s4", "s5", "s5ptd", "liquid-kb", "liquid-polyb")),
 ]
 
 

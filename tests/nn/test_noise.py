@@ -483,6 +483,7 @@ def test_contexts_may_end_in_any_order(mode: Any):
     model.step(x[:, 0], model.initial_state(2))
 
 
+@pytest.mark.slow
 def test_compiled_models_when_contexts_end_out_of_order():
     """The noise that is left still reaches them, and at the end the compiler is back."""
     printed = run_python("""

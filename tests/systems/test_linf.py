@@ -155,6 +155,7 @@ def test_s4_and_s4d_stay_apart(n: int, value: float):
     assert found.value <= found.upper <= found.value * (1 + 2e-8)
 
 
+@pytest.mark.slow
 def test_the_needle_at_a_thousand_states():
     # One spike of width 1 on an axis that matters up to 10^6.
     found = linf_distance(s4(1000), s4d(1000))
