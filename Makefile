@@ -25,7 +25,7 @@ test: .venv/ready
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: .venv/ready
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(ONE_THREAD) WELLPOSED_TEST_EXAMPLES=60 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 bench: .venv/ready
 	@for file in benchmarks/[a-z]*.py; do $(ONE_THREAD) $(BIN)/python $$file || exit 1; done

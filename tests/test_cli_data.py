@@ -100,6 +100,7 @@ def test_list_names_what_is_stale_damaged_or_of_another_version(tmp_path: Path, 
     assert "prepared/sinusoids-of-old: of another version, " in lines
 
 
+@pytest.mark.slow
 def test_prepare_repairs_what_verify_finds(tmp_path: Path):
     root = ("--root", str(tmp_path))
     wellposed("data", "prepare", "sinusoids", *root, *SMALL)
@@ -146,6 +147,7 @@ def test_mistakes_get_a_clear_line(arguments: list[str], message: str, tmp_path:
     assert message in str(stopped.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "message"),
     [

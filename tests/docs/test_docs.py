@@ -21,8 +21,13 @@ import wellposed
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = {"docs/tutorials/layers.md", "docs/tutorials/spikes.md", "docs/howto/own-initialisation.md"}
-"""Pages that train or optimise."""
+LONG = {
+    "docs/tutorials/layers.md",
+    "docs/tutorials/spikes.md",
+    "docs/howto/own-initialisation.md",
+    "docs/howto/compile-export.md",
+}
+"""Pages that train, optimise or export."""
 MODULES = ["wellposed", *(m.name for m in pkgutil.walk_packages(wellposed.__path__, "wellposed."))]
 
 _FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)

@@ -76,7 +76,7 @@ def test_refines_what_the_closed_form_leaves():
 
 
 @pytest.mark.parametrize("k", range(7))
-@pytest.mark.parametrize("n", PAPER)
+@pytest.mark.parametrize("n", [pytest.param(n, marks=pytest.mark.slow if n >= 64 else ()) for n in PAPER])
 def test_below_the_paper(n: int, k: int):
     kappa, size = PAPER[n][0][k], PAPER[n][1][k]
     A = legs(n)[0].numpy()

@@ -410,7 +410,7 @@ def test_a_penalty_beyond_floats_is_no_warning():
     check_answer(A, np.inf, {"gamma": 1e3, "power": 2, "norm": "spectral", "stable": True})
 
 
-@pytest.mark.parametrize("norm", ["fro", "spectral"])
+@pytest.mark.parametrize("norm", ["fro", pytest.param("spectral", marks=pytest.mark.slow)])
 def test_a_penalty_that_leaves_no_perturbation(norm: Any):
     A = 1e30 * np.array([[2.0, 1.0 + 1.0j], [2.0, -1.0 + 1.0j]])
     assert ptd(A, gamma=1.0, norm=norm).rel < 1e-12

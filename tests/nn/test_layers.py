@@ -53,6 +53,7 @@ LONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG)
 def test_float32_at_length_16384(kind: str):
     """Rounding in every mode stays below 1e-4 of the largest entry, values and gradients, both directions."""

@@ -149,6 +149,7 @@ def test_a_million_states():
     assert complex(G_Diag(1 + 1j, n)) == pytest.approx(complex(0.5**0.5 / (2 + 1j)), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_memory_stays_below_a_gibibyte():
     # 10^5 frequencies times 10^4 factors would fill 16 GB, 10^4 points off the axis 1.6 GB.
     peak = run_python("""

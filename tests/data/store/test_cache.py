@@ -407,7 +407,7 @@ def wait_until(condition: object, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("parts", [3, 6])
+@pytest.mark.parametrize("parts", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path: Path, parts: int):
     process = slow(tmp_path, 0.5)
     wait_until(lambda: len(list(tmp_path.glob("prepared/.slow-*/parts-*.npz"))) >= parts, process)
@@ -458,6 +458,7 @@ def test_a_failing_part_is_raised_and_the_others_are_kept(tmp_path: Path):
     assert len(list(tmp_path.glob("parts-*.npz"))) == 2
 
 
+@pytest.mark.slow
 def test_prepared_tasks_need_neither_numba_nor_pillow(tmp_path: Path):
     load("listops", tmp_path, train=5, val=5, test=5)
     run_python(f"""
