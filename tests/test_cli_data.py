@@ -49,6 +49,7 @@ def test_help_names_every_verb():
     assert "data" in wellposed("--help").stdout
 
 
+@pytest.mark.slow
 def test_prepare_verify_list_show(tmp_path: Path):
     root = ("--root", str(tmp_path))
     done = wellposed("data", "prepare", "sinusoids", *root, *SMALL)

@@ -26,6 +26,8 @@ LONG = {
     "docs/tutorials/spikes.md",
     "docs/howto/own-initialisation.md",
     "docs/howto/compile-export.md",
+    "docs/devdocs/spikes.md",
+    "docs/devdocs/rank-one.md",
 }
 """Pages that train, optimise or export."""
 MODULES = ["wellposed", *(m.name for m in pkgutil.walk_packages(wellposed.__path__, "wellposed."))]

@@ -59,6 +59,7 @@ def test_gradient_at_a_perturbation_of_rank_one(kind: str):
     assert f < 1e10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["legs:8", "legs:15", "legs:32", "grcar:20", "jordan:12", "bull-head:8"])
 def test_never_worse_than_rank_one(name: str):
     A = gallery.matrix(name)

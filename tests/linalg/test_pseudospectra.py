@@ -111,6 +111,7 @@ def outermost(A: Any, eps: float, y: Any) -> float:
     return float(x[excess <= 0.01 * eps].max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rel", [0.1, 0.01])
 @pytest.mark.parametrize("name", ["bull-head:24", "grcar:14", "davies:10", "legs:9", "fout:8", "convection:10"])
 def test_abscissa_against_many_lines(name: str, rel: float):

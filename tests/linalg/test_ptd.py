@@ -597,6 +597,7 @@ def matrices(draw: st.DrawFn, max_n: int = 8) -> Any:
     return A * 10.0 ** draw(st.sampled_from([0, 0, 0, -150, 150, -30, 30]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     matrices(),

@@ -64,6 +64,7 @@ def test_float32_at_length_16384(kind: str):
         assert differing(values_and_gradients(layer, u, w), right, 1e-4) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG)
 @torch.no_grad()
 def test_float32_steps_at_length_16384(kind: str):

@@ -79,6 +79,7 @@ def test_a_verdict_is_the_arithmetic_it_claims():
     assert _verdict(Claim("x", float("nan"), 1.0, 0.0, "1", kind="at least")).word == "differs"
 
 
+@pytest.mark.slow
 def test_figures_are_svg_files_for_light_and_dark(tmp_path: Path):
     paths = save_figures(read_records(RESULTS), tmp_path)
     assert {p.stem for p in paths} == {*NAMES, "headline"}

@@ -100,6 +100,7 @@ def test_continuous_systems_against_level_sets(pair: tuple[Twin, Twin]):
     assert float(found) == found.value
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pairs_of_systems(), st.floats(0.05, 2), st.sampled_from(["bilinear", "zoh"]))
 def test_discrete_systems_against_a_grid(pair: tuple[Twin, Twin], dt: float, method: Any):
@@ -130,6 +131,7 @@ def diagonal(twin: Twin, dt: Any) -> DiagonalSystem:
     return DiagonalSystem(Lambda, np.linalg.solve(V, twin.B), twin.C @ V, twin.D, dt=dt)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [dense, low_rank, diagonal])
 @pytest.mark.parametrize("discrete", [False, True])
 @given(pair=pairs_of_systems(), seed=st.integers(0, 2**32 - 1))

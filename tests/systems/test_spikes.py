@@ -54,6 +54,7 @@ def test_crowded_spikes_are_all_found():
     assert found == pytest.approx(omega[top], abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [1, 3, 20, 1000])
 def test_the_last_ones(last: int):
     some, every = spikes(200, 3, last=last), spikes(200, 3)

@@ -19,6 +19,7 @@ def pictures(root: Path, split: str, task: Pathfinder) -> np.ndarray:
     return load(task, root, split).rows.values.numpy()[..., 0]
 
 
+@pytest.mark.slow
 def test_generated_pictures_are_those_of_the_generator(tmp_path: Path):
     task = Pathfinder(count=1500, seed=3)
     expected = generate(1500, PATHFINDER32, 3)
