@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,7 +29,9 @@ def supports(work: Work) -> bool:
 
 def run(work: Work) -> Output:
     """Outputs, and the last state where it is wanted."""
-    return _run_shared(work, work.system) if isinstance(work.system, SharedParameters) else _run_channels(work)
+    if isinstance(work.system, SharedParameters):
+        return run_shared(work, work.system.discretize(work.u.dtype), scan_states)
+    return _run_channels(work)
 
 
 def _run_channels(work: Work) -> Output:
@@ -141,18 +144,15 @@ def final_state(
     return x.transpose(0, 1)
 
 
-def _run_shared(work: Work, system: SharedParameters) -> Output:
-    """One system for all channels: every state of it, by a scan."""
-    return run_shared(work, system.discretize(work.u.dtype), scan_states)
-
-
 def scan_states(modes: Spectrum, v: Sequences, x0: Float[Tensor, "batch state"]) -> Sequences:
     """Every state ``(batch, length, state)`` of ``x_t = lambda x_{t-1} + v_t``."""
     return scan(v[None], modes.transition, x0[None])[0]
 
 
-def run_shared(work: Work, recurrence: SharedRecurrence, states_of: Any) -> Output:
-    """Inputs, states by ``states_of``, outputs, a segment at a time, and the skip."""
+def run_shared(
+    work: Work, recurrence: SharedRecurrence, states_of: Callable[[Spectrum, Tensor, Tensor], Tensor]
+) -> Output:
+    """One system for all channels: inputs, states by ``states_of``, outputs, a segment at a time, and the skip."""
     last: list[Tensor] = []
 
     def forward(u: Sequences, direction: int) -> Output:

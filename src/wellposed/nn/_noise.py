@@ -20,6 +20,7 @@ from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._resonance import Angles, Frequencies, angles, column
+from wellposed.nn._sequence_model import SequenceModel
 
 Mode = Literal["layer", "input"]
 Per = Literal["channel", "call"]
@@ -147,7 +148,8 @@ class FourierNoise:
 
         find()  # now rather than at the first call
         (stream,) = self._streams(1)
-        return {model: self._hook(model, getattr(model, "inputs", 1), find, stream)}
+        count = model.inputs if isinstance(model, SequenceModel) else 1
+        return {model: self._hook(model, count, find, stream)}
 
     def _hook(self, owner: nn.Module, count: int, find: Callable[[], Angles], stream: torch.Generator) -> Hook:
         """Adds noise to the first ``count`` arguments of ``forward``."""

@@ -31,6 +31,10 @@ class ModelArguments(ModelConfig):
     device: Any = None
 
 
+def _options(config: ModelConfig) -> dict[str, Any]:
+    return {field.name: getattr(config, field.name) for field in fields(ModelConfig)}
+
+
 class SequenceModel(Pretrained, nn.Module):
     """What the models share; their arguments are the fields of ``ModelConfig``, and ``device``.
 
@@ -45,8 +49,7 @@ class SequenceModel(Pretrained, nn.Module):
     @built_from(ModelArguments)
     def __init__(self, config: ModelArguments) -> None:
         super().__init__()
-        own = {field.name: getattr(config, field.name) for field in fields(ModelConfig)}
-        self.config = ModelConfig(**own)
+        self.config = ModelConfig(**_options(config))
         self.pooling: Pooling = config.pooling
         self._check_config(self.config)
         place = torch.get_default_device() if config.device is None else config.device
@@ -59,12 +62,12 @@ class SequenceModel(Pretrained, nn.Module):
     @classmethod
     def from_config(cls: type[Model], config: ModelConfig, *, device: Any = None) -> Model:
         """The model a config describes."""
-        return cls(**{field.name: getattr(config, field.name) for field in fields(ModelConfig)}, device=device)
+        return cls(**_options(config), device=device)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The config by name, as it is saved."""
-        return {field.name: getattr(self.config, field.name) for field in fields(ModelConfig)}
+        return _options(self.config)
 
     def _check_config(self, config: ModelConfig) -> None:
         """Refuse what this model cannot do; before anything is built."""
