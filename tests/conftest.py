@@ -9,6 +9,8 @@ import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
+if not torch.cuda.is_available():  # before anything imports triton: its interpreter runs the GPU's kernels on the CPU
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 if importlib.util.find_spec("beartype"):  # not on every machine the numerical tests are run on
     install_import_hook("wellposed", "beartype.beartype")
 torch.set_num_threads(1)

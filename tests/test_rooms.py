@@ -62,6 +62,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("linalg", "safetensors"): "A light import",  # of the core: a diagonalisation can be saved
     ("systems", "kernels"): "Systems simulate with the kernels",
     ("data", "numba"): "Generators are compiled",  # at the top of files that are imported when something is generated
+    ("kernels", "triton"): "Kernels in Triton",  # in one folder, which is imported when a tensor on a GPU asks for it
     ("data", "nn"): "Noise stands with the models",
 }
 """From what to what, and the section of the decisions that says why."""

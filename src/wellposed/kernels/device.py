@@ -1,0 +1,54 @@
+"""Whether kernels in Triton can take a piece of work, and how precisely they multiply."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+DotPrecision = Literal["tf32", "tf32x3", "bf16"]
+
+
+def triton_takes(*tensors: Tensor) -> bool:
+    """Whether these can go to Triton: on a GPU that has it, or on a CPU under its interpreter (``TRITON_INTERPRET=1``).
+
+    Transformed, traced for export, or with forward-mode derivatives they need operations that PyTorch looks through.
+    """
+    if not all(_has_triton(t.device) and t.dtype in (torch.float32, torch.bfloat16) for t in tensors):
+        return False
+    return not (torch.compiler.is_exporting() or _transformed())
+
+
+def interpreted() -> bool:
+    """Whether Triton runs its kernels on the CPU, one instruction after another."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@cache
+def _has_triton(device: torch.device) -> bool:
+    if device.type == "cpu":
+        return interpreted() and importlib.util.find_spec("triton") is not None
+    if device.type != "cuda" or torch.version.hip is not None or importlib.util.find_spec("triton") is None:
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)  # tf32 and bf16 came with Ampere
+
+
+def _transformed() -> bool:
+    """Inside ``torch.func``, or inside a level of forward-mode derivatives."""
+    functions = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
+    return functions.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
+def dot_precision(dtype: torch.dtype) -> DotPrecision:
+    """How matrix units multiply: PyTorch's own switch decides for float32, bf16 stays what it is.
+
+    "highest" is three products of tf32, which together are as exact as float32: docs/devdocs/gpu.md
+    """
+    if dtype == torch.bfloat16:
+        return "bf16"
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"

@@ -1,0 +1,1 @@
+"""Kernels in Triton. Nothing here is imported before a tensor on a GPU asks for it: docs/devdocs/gpu.md"""
