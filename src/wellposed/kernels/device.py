@@ -15,13 +15,13 @@ DotPrecision = Literal["tf32", "tf32x3", "bf16"]
 
 
 def triton_takes(*tensors: Tensor) -> bool:
-    """Whether these can go to Triton: on a GPU that has it, or on a CPU under its interpreter (``TRITON_INTERPRET=1``).
+    """Whether kernels can take these now: not inside ``torch.func`` or an export, which look into operations."""
+    return all(has_triton(t) for t in tensors) and not torch.compiler.is_exporting() and not transformed()
 
-    Transformed, traced for export, or with forward-mode derivatives they need operations that PyTorch looks through.
-    """
-    if not all(_has_triton(t.device) and t.dtype in (torch.float32, torch.bfloat16) for t in tensors):
-        return False
-    return not (torch.compiler.is_exporting() or _transformed())
+
+def has_triton(tensor: Tensor) -> bool:
+    """Whether Triton takes such tensors: on a GPU that has it, or on a CPU with ``TRITON_INTERPRET=1``."""
+    return tensor.dtype in (torch.float32, torch.bfloat16) and _has_triton(tensor.device)
 
 
 def interpreted() -> bool:
@@ -38,7 +38,7 @@ def _has_triton(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= (8, 0)  # tf32 and bf16 came with Ampere
 
 
-def _transformed() -> bool:
+def transformed() -> bool:
     """Inside ``torch.func``, or inside a level of forward-mode derivatives."""
     functions = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
     return functions.peek_interpreter_stack() is not None or forward_ad._current_level >= 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from wellposed.errors import ArgumentError
-from wellposed.kernels import chunks, fft
+from wellposed.kernels import chunks, fft, fused
 from wellposed.kernels.work import Output, Work
 
 Mode = str
@@ -30,6 +30,7 @@ BACKENDS: dict[str, Backend] = {
     # Many short operations wait for each other on a GPU, where one large FFT does not: results/bench-layers-h200.json.
     "scan": Backend(chunks.run, chunks.supports, fastest_on=("cpu",)),
     "conv": Backend(fft.run, fft.supports, fastest_on=("cuda",)),
+    "triton": Backend(fused.run, fused.supports, fastest_on=("cuda",)),
 }
 
 

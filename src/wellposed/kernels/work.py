@@ -21,7 +21,8 @@ Output = tuple[Sequences, State | None]
 
 @dataclass(frozen=True)
 class Work:
-    """Sequences to be sent through systems. Padding behind ``lengths`` is zero; what comes out there is not looked at.
+    """Sequences to be sent through systems. Padding behind ``lengths`` is zero; what comes out there is not
+    looked at, nor is the gradient that goes back there.
 
     ``state`` continues an earlier call and belongs to the forward direction, as does the skip ``D``.
     """

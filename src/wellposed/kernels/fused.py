@@ -1,0 +1,28 @@
+"""The backend ``"triton"``: kernels of our own on a GPU. docs/devdocs/gpu.md"""
+
+from __future__ import annotations
+
+import torch
+
+from wellposed.kernels import chunks as reference
+from wellposed.kernels.device import has_triton, transformed
+from wellposed.kernels.shared import SharedParameters
+from wellposed.kernels.work import Output, Work
+
+
+def supports(work: Work) -> bool:
+    """Sequences in float32 or bfloat16 on a GPU, with states of a size that its multiprocessors hold."""
+    if torch.compiler.is_exporting() or not has_triton(work.u) or isinstance(work.system, SharedParameters):
+        return False
+    from wellposed.kernels.gpu import chunks
+
+    return chunks.supports(work)
+
+
+def run(work: Work) -> Output:
+    """Outputs, and the last state where it is wanted."""
+    if transformed():  # torch.func looks through plain operations only
+        return reference.run(work)
+    from wellposed.kernels.gpu import chunks
+
+    return chunks.run(work)

@@ -1,0 +1,187 @@
+"""States at the start of every chunk, and their adjoints: a walk along the chunks. docs/devdocs/gpu.md"""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from wellposed.kernels.gpu.pieces import Tables, dot, jit
+
+_PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
+_STAGES = 3
+
+
+def _tile(batch: int, channels: int) -> tuple[int, int]:
+    """Sequences a program, and warps: many at once where that leaves every multiprocessor two programs."""
+    return (64, 4) if batch > 32 and channels * -(-batch // 64) >= 256 else (16, 2)
+
+
+@jit
+@no_type_check
+def _walk(
+    u, table, carry, jump, start, ends, states, others, end, partial,
+    B, H, L, J, K, u_h, u_b, table_h, table_t, table_s, table_d,
+    T: tl.constexpr, S: tl.constexpr, BATCH: tl.constexpr, DIRECTIONS: tl.constexpr, DENSE: tl.constexpr,
+    ADJOINT: tl.constexpr, HAS_START: tl.constexpr, ENDS_ONLY: tl.constexpr, SEGMENTS: tl.constexpr,
+    HAS_END: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """``x <- carry x + u_c table`` from chunk to chunk, x written down before each.
+
+    The second direction walks from the end, with its tables turned in time, and so does the adjoint of the first. It
+    also sums the gradient of the carry, from the states (``others``) it meets. States are ``[Re, Im]`` in halves, or
+    the coordinates of a dense matrix.
+    """
+    h = tl.program_id(0).to(tl.int64)
+    d = tl.program_id(2) % DIRECTIONS
+    segment = tl.program_id(2) // DIRECTIONS
+    b = tl.program_id(1) * BATCH + tl.arange(0, BATCH)
+    rows = (b < B)[:, None]
+    t = tl.arange(0, T)
+    turned = tl.where(d == 1, T - 1 - t, t)
+    HALF: tl.constexpr = S if DENSE else S // 2
+    n = tl.arange(0, HALF)
+    at = h * table_h + d * table_d + turned[:, None] * table_t + n[None, :] * table_s
+    Fr = tl.load(table + at)
+    if not DENSE:
+        Fi = tl.load(table + at + HALF * table_s)
+        lr = tl.load(carry + h * S + n)[None, :]
+        li = tl.load(carry + h * S + HALF + n)[None, :]
+        if ADJOINT:
+            li = -li
+    else:
+        # x <- x A^T, and r <- r A for the adjoint.
+        m = tl.arange(0, S)
+        square = m[:, None] * S + n[None, :] if ADJOINT else n[None, :] * S + m[:, None]
+        A = tl.load(carry + h * S * S + square)
+    into = ((d * H + h) * B + b[:, None]) * S + n[None, :]  # of arrays (direction, channel, batch, state)
+    xr = tl.zeros((BATCH, HALF), tl.float32)
+    xi = tl.zeros((BATCH, HALF), tl.float32)
+    if not ENDS_ONLY:
+        if HAS_START:
+            if d == 0:
+                xr = tl.load(start + into, mask=rows, other=0.0)
+                if not DENSE:
+                    xi = tl.load(start + into + HALF, mask=rows, other=0.0)
+        if SEGMENTS:
+            size = DIRECTIONS * H * B * S
+            if DENSE:
+                jA = tl.load(jump + h * S * S + square)
+            else:
+                jr = tl.load(jump + h * S + n)[None, :]
+                ji = tl.load(jump + h * S + HALF + n)[None, :]
+                if ADJOINT:
+                    ji = -ji
+            for q in range(segment):
+                er = tl.load(ends + q * size + into, mask=rows, other=0.0)
+                if DENSE:
+                    xr = tl.dot(xr, jA, input_precision="tf32x3") + er
+                else:
+                    ei = tl.load(ends + q * size + into + HALF, mask=rows, other=0.0)
+                    turn = jr * xr - ji * xi + er
+                    xi = jr * xi + ji * xr + ei
+                    xr = turn
+    backwards = (d == 1) != ADJOINT
+    written = (((d * H + h) * B + b[:, None]) * J) * S + n[None, :]  # of (direction, channel, batch, chunk, state)
+    base = h * u_h + b[:, None].to(tl.int64) * u_b + t[None, :]
+    if ADJOINT and not ENDS_ONLY:
+        if DENSE:
+            gA = tl.zeros((S, S), tl.float32)
+        else:
+            gr = tl.zeros((BATCH, HALF), tl.float32)
+            gi = tl.zeros((BATCH, HALF), tl.float32)
+    for k in tl.range(segment * K, tl.minimum(segment * K + K, J), num_stages=STAGES):
+        c = tl.where(backwards, J - 1 - k, k)
+        U = tl.load(u + base + c * T, mask=rows & (c * T + t < L)[None, :], other=0.0)
+        if not ENDS_ONLY:
+            where = written + c.to(tl.int64) * S
+            tl.store(states + where, xr, mask=rows)
+            if not DENSE:
+                tl.store(states + where + HALF, xi, mask=rows)
+            if ADJOINT:
+                zr = tl.load(others + where, mask=rows, other=0.0).to(tl.float32)
+                if DENSE:
+                    gA += tl.dot(tl.trans(xr), zr, input_precision="ieee")
+                else:
+                    zi = tl.load(others + where + HALF, mask=rows, other=0.0).to(tl.float32)
+                    gr += zr * xr + zi * xi
+                    gi += zr * xi - zi * xr
+        if DENSE:
+            # A state is rounded again at every chunk, which matrices far from normal amplify: three passes always.
+            xr = tl.dot(xr, A, input_precision="tf32x3") + dot(U, Fr, PRECISION)
+        else:
+            turn = lr * xr - li * xi + dot(U, Fr, PRECISION)
+            xi = lr * xi + li * xr + dot(U, Fi, PRECISION)
+            xr = turn
+    if ENDS_ONLY:
+        last = ends + segment * DIRECTIONS * H * B * S + into
+        tl.store(last, xr, mask=rows)
+        if not DENSE:
+            tl.store(last + HALF, xi, mask=rows)
+    else:
+        if ADJOINT:
+            piece = ((segment * tl.num_programs(1) + tl.program_id(1)) * DIRECTIONS + d) * H + h
+            if DENSE:
+                tl.store(partial + piece * S * S + m[:, None] * S + n[None, :], gA)
+            else:
+                tl.store(partial + piece * S + n, tl.sum(gr, 0))
+                tl.store(partial + piece * S + HALF + n, tl.sum(gi, 0))
+        if HAS_END:
+            if d == 0 and segment * K + K >= J:
+                tl.store(end + into, xr, mask=rows)
+                if not DENSE:
+                    tl.store(end + into + HALF, xi, mask=rows)
+
+
+def segments(batch: int, channels: int, directions: int, chunks: int) -> tuple[int, int]:
+    """How many segments, and chunks in each, so that a small batch fills the card too."""
+    programs = channels * directions * -(-batch // _tile(batch, channels)[0])
+    count = max(1, min(chunks // 4, _PROGRAMS // max(programs, 1)))
+    size = -(-chunks // count)
+    return -(-chunks // size), size
+
+
+def walk(
+    u: Tensor,
+    tables: Tables,
+    start: Tensor | None = None,
+    *,
+    precision: str,
+    states: Tensor | None = None,
+    want_end: bool = False,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """States before every chunk ``(direction, channel, batch, chunk, state)`` of ``u``, ``(channel, batch, length)``.
+
+    With ``states`` of the forward walk this is the adjoint one, and partial sums of the gradient of the carry come
+    with it. ``want_end``: the state after the last chunk, of the first direction.
+    """
+    adjoint = states is not None
+    (H, B, L), (directions, _, T), S = u.shape, tables.kernel.shape, tables.fold.shape[2]
+    J, dense = -(-L // T), tables.carry.ndim == 3
+    (count, K), (batch, warps) = segments(B, H, directions, J), _tile(B, H)
+    tiles = -(-B // batch)
+    new = {"dtype": torch.float32, "device": u.device}
+    found = torch.empty(directions, H, B, J, S, dtype=u.dtype, device=u.device)
+    ends = torch.empty(max(0, count - 1), directions, H, B, S, **new)
+    end = torch.empty(H, B, S, **new) if want_end else None
+    partial = torch.empty(count * tiles, directions, H, *tables.carry.shape[1:], **new) if adjoint else None
+    if adjoint:
+        d, h, s, t = tables.read.stride()
+    else:
+        d, (h, t, s) = 0, tables.fold.stride()
+
+    def launch(segments: int, *, ends_only: bool) -> None:
+        _walk[(H, tiles, directions * segments)](
+            u, tables.read if adjoint else tables.fold, tables.carry, tables.jump, start, ends, found, states, end,
+            partial, B, H, L, J, K, u.stride(0), u.stride(1), h, t, s, d,
+            T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint, HAS_START=start is not None,
+            ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end, PRECISION=precision, STAGES=_STAGES,
+            num_warps=warps,
+        )  # fmt: skip
+
+    if count > 1:
+        launch(count - 1, ends_only=True)
+    launch(count, ends_only=False)
+    return found, partial, end
