@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py --record results/bench-gpu-h200.json
     python benchmarks/gpu.py --rows layer step --match S4-PTD
+    python benchmarks/gpu.py --record results/bench-gpu-h200.json --draw docs/assets/bench-gpu.svg
 
 Times are milliseconds of a forward and a backward pass: the median of several, replayed from a CUDA graph and called.
 Beside ours stand the textbook implementation (``textbook.py``), a convolution by cuFFT with a kernel given, and the
@@ -329,6 +330,15 @@ def _word(met: bool | None) -> str:
     return "-" if met is None else "yes" if met else "no"
 
 
+def draw(record: Path | None, path: Path, parser: argparse.ArgumentParser) -> None:
+    """The figure of the docs; apart from the measurement, since a machine with a GPU may lack what draws."""
+    from wellposed.report import save_speed
+
+    if record is None:
+        parser.error("--draw needs a record: name it with --record")
+    print(save_speed(record, path))
+
+
 def main() -> None:
     """Measure, print a line as soon as there is one, and a table at the end; with --record, keep it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -336,8 +346,12 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only rows whose name holds this")
     parser.add_argument("--record", type=Path, help="write the rows and their provenance to this JSON file")
     parser.add_argument("--tiny", action="store_true", help="very small sizes, on the CPU, without graphs")
+    parser.add_argument("--draw", type=Path, help="measure nothing: draw the record that is there to this SVG file")
     parser.add_argument("--one-compile", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.draw:
+        draw(options.record, options.draw, parser)
+        return
     device = options.one_compile or ("cpu" if options.tiny else "cuda")
     if options.one_compile:
         case = COMPILE[0]

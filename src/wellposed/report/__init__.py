@@ -5,6 +5,7 @@ from wellposed.report._page import write_page
 from wellposed.report._plots import check_figure_path, save_bode, save_pseudospectra
 from wellposed.report._records import read_records
 from wellposed.report._samples import print_samples, save_samples
+from wellposed.report._speed import save_speed
 from wellposed.report._verdicts import Verdict, verdicts
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "save_figures",
     "save_pseudospectra",
     "save_samples",
+    "save_speed",
     "verdicts",
     "write_page",
 ]
