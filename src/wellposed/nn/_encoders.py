@@ -38,12 +38,16 @@ class TokenEncoder(nn.Embedding):
     def forward(self, input: Int[Tensor, "batch length"], lengths: Lengths | None = None) -> Tensor:
         """``(batch, length, d_model)``; tokens that exist must be in the vocabulary."""
         x = input if lengths is None else torch.where(lengths.mask, input, 0)
+        self.check_vocabulary(x)
+        return super().forward(x.long())
+
+    def check_vocabulary(self, x: Tensor) -> None:
+        """Tokens must have a vector, where they can be looked at."""
         if x.numel() and readable(x):
             low, high = (int(v) for v in torch.aminmax(x))
             if low < 0 or high >= self.num_embeddings:
                 wrong, top = low if low < 0 else high, self.num_embeddings - 1
                 raise ArgumentError(f"token {wrong} is not in the vocabulary, which goes from 0 to {top}")
-        return super().forward(x.long())
 
 
 class NumberEncoder(nn.Linear):

@@ -17,6 +17,8 @@ POOLINGS = ("mean", "last", "max", "none")
 
 Running = tuple[Tensor, ...]
 """What is carried from step to step: sum and count for ``"mean"``, the largest so far for ``"max"``, else nothing."""
+CARRIED = {"mean": 2, "max": 1, "last": 0, "none": 0}
+"""How many tensors that is."""
 
 
 def pool(

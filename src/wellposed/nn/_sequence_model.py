@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from wellposed.errors import ShapeError
 from wellposed.nn._backbone import Backbone, States
 from wellposed.nn._config import built_from
+from wellposed.nn._graph_stepper import GraphStepper
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._model_config import ModelConfig
-from wellposed.nn._pooling import Pooling, begin, carry_on, pool
+from wellposed.nn._pooling import CARRIED, Pooling, begin, carry_on, pool
 from wellposed.nn._pretrained import Pretrained
 from wellposed.nn._seeded import seeded
 
@@ -114,9 +115,19 @@ class StreamingModel(SequenceModel):
         return self._step_with(self.backbone.step, x, state)
 
     def stepper(self) -> Callable[[Tensor, States], tuple[Tensor, States]]:
-        """``step`` for long streams: what depends on the parameters of the layers is computed once, little checked."""
+        """``step`` for long streams: what depends on the parameters of the layers is computed once, little checked.
+
+        On a GPU, in eval mode and without gradients (``torch.no_grad()``), the whole step is recorded in a CUDA graph
+        at its first call for each batch size, and replayed from then on. The state it returns then lies where the graph
+        keeps it: handing it on costs nothing, reading it copies it, and it can be read until the step after it. To come
+        back to a state later, copy it in time: ``kept = tuple(state)``. Outputs are yours to keep.
+        """
         step = self.backbone.stepper()
-        return lambda x, state: self._step_with(step, x, state)
+
+        def one(x: Tensor, state: States) -> tuple[Tensor, States]:
+            return self._step_with(step, x, state)
+
+        return GraphStepper(self, one) if next(self.parameters()).is_cuda else one
 
     def _step_with(
         self, step: Callable[[Tensor, States], tuple[Tensor, States]], x: Tensor, state: States
@@ -131,7 +142,7 @@ class StreamingModel(SequenceModel):
 
     def _split(self, state: Any, batch: int) -> tuple[Any, States]:
         """States of the layers, and of the pooling; anything else is the backbone's to refuse."""
-        extra = len(self._pooling_state(1))
+        extra = CARRIED[self.pooling]
         if state is None or not extra or isinstance(state, Tensor):
             return state, self._pooling_state(batch) if state is None else ()
         expected = self.config.n_layers + extra

@@ -9,7 +9,7 @@ from torch import Tensor
 def readable(tensor: Tensor) -> bool:
     """Whether its values can be looked at here, to check them."""
     functorch = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or (tensor.is_cuda and torch.cuda.is_current_stream_capturing()):
         return False
     while functorch.is_functorch_wrapped_tensor(tensor):  # a gradient may be taken inside a map
         if functorch.is_batchedtensor(tensor):
