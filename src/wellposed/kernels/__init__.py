@@ -5,6 +5,7 @@ them (``Work``), and calls ``run``. It does not know which backend runs.
 """
 
 from wellposed.kernels.dense import DenseRecurrence
+from wellposed.kernels.device import has_triton
 from wellposed.kernels.diagonal import DiagonalParameters, DiagonalRecurrence, Spectrum
 from wellposed.kernels.discretize import DISCRETISATIONS, Discretisation, discretize
 from wellposed.kernels.dispatch import BACKENDS, Backend, Mode, choose, run
@@ -35,6 +36,7 @@ __all__ = [
     "as_float64",
     "choose",
     "discretize",
+    "has_triton",
     "reverse",
     "run",
     "scan",

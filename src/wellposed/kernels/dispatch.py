@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -24,19 +25,25 @@ class Backend(NamedTuple):
     run: Callable[[Work], Output]
     supports: Callable[[Work], bool]
     fastest_on: tuple[str, ...] = ()
+    takes_bfloat16: bool = False
+    """Whether it reads and writes sequences in bfloat16; for others they are converted to float32."""
 
 
 BACKENDS: dict[str, Backend] = {
     # Many short operations wait for each other on a GPU, where one large FFT does not: results/bench-layers-h200.json.
     "scan": Backend(chunks.run, chunks.supports, fastest_on=("cpu",)),
     "conv": Backend(fft.run, fft.supports, fastest_on=("cuda",)),
-    "triton": Backend(fused.run, fused.supports, fastest_on=("cuda",)),
+    "triton": Backend(fused.run, fused.supports, fastest_on=("cuda",), takes_bfloat16=True),
 }
 
 
 def run(work: Work, mode: str = "auto") -> Output:
     """The sequences that come out of the systems, and the last state if ``want_state``; ``mode`` names a backend."""
-    return BACKENDS[choose(work, mode)].run(work)
+    backend = BACKENDS[choose(work, mode)]
+    if work.u.dtype != torch.bfloat16 or backend.takes_bfloat16:
+        return backend.run(work)
+    y, state = backend.run(replace(work, u=work.u.float()))
+    return y.to(work.u.dtype), state
 
 
 def choose(work: Work, mode: str = "auto") -> str:

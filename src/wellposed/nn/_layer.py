@@ -101,6 +101,10 @@ class SequenceLayer(nn.Module, ABC):
         dtype = torch.get_default_dtype() if first is None else first.dtype
         return torch.float64 if dtype == torch.float64 else torch.float32
 
+    def _sequence_dtype(self, u: Tensor) -> torch.dtype:
+        """In which precision whole sequences are handed to ``_sequence``."""
+        return self.compute_dtype
+
     def forward(
         self,
         u: Float[Tensor, "batch length channel"],
@@ -119,12 +123,12 @@ class SequenceLayer(nn.Module, ABC):
             raise ArgumentError("a bidirectional layer reads the future: it has no state to carry between calls")
         if state is not None:
             self._check_state(state, u)
-        dtype = u.dtype
         keep_length(u)
+        dtype, inside = u.dtype, self._sequence_dtype(u)
         with full_precision(u.device):
-            u = u.to(self.compute_dtype)
+            u = u.to(inside)
             y, last = self._sequence(u if lengths is None else lengths.zero(u), lengths, state, return_state)
-        y = (y if lengths is None else lengths.zero(y)).to(dtype)
+        y = (y if lengths is None else lengths.zero(y)).to(inside if inside == torch.bfloat16 else dtype)
         if not return_state:
             return y
         assert last is not None

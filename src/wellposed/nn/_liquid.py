@@ -48,6 +48,8 @@ class LiquidS4(S4):
     torch.Size([2, 100, 4])
     """
 
+    takes_bfloat16 = False  # products of inputs would be rounded once more
+
     @built_from(LiquidS4Config)
     def __init__(self, config: LiquidS4Config) -> None:
         shared = {name: getattr(config, name) for name in S4Config.__dataclass_fields__ if name != "_"}

@@ -18,7 +18,7 @@ from wellposed import kernels
 from wellposed._checks import positive_int
 from wellposed._checks import seed as checked_seed
 from wellposed.errors import ArgumentError
-from wellposed.kernels import BACKENDS, DISCRETISATIONS, Discretisation, Mode, Work
+from wellposed.kernels import BACKENDS, DISCRETISATIONS, Discretisation, Mode, Work, has_triton
 from wellposed.nn._initial import Modes, check_dtype, check_name
 from wellposed.nn._layer import SequenceLayer, full_precision
 from wellposed.nn._lengths import Lengths
@@ -136,6 +136,17 @@ class StateSpaceLayer(SequenceLayer):
     def moved_by_discretisation(self, angle: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
         """The bilinear rule moves a resonance: docs/devdocs/errata.md, 3."""
         return angle if self.disc == "zoh" else 2 * torch.atan(angle / 2)
+
+    takes_bfloat16 = True
+    """Whether sequences may go to the kernels in bfloat16, where these sum in float32."""
+
+    def _sequence_dtype(self, u: Tensor) -> torch.dtype:
+        """On a GPU bfloat16 stays, and autocast means what it means for a product: halved traffic, sums in float32."""
+        half = u.dtype == torch.bfloat16
+        if torch.is_autocast_enabled(u.device.type) and u.is_cuda:
+            half = torch.get_autocast_dtype(u.device.type) == torch.bfloat16
+        fast = half and self.takes_bfloat16 and self.compute_dtype == torch.float32 and has_triton(u)
+        return torch.bfloat16 if fast else self.compute_dtype
 
     @abstractmethod
     def _kernel_system(self) -> Any:
