@@ -8,7 +8,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from wellposed.kernels.gpu.pieces import Tables, dot, jit
+from wellposed.kernels.gpu.pieces import Sizes, carry_of, dot, fold_of, jit, read_of
 
 
 class Tile(NamedTuple):
@@ -65,7 +65,7 @@ def _toeplitz(kernel, h, H, T: tl.constexpr, DIRECTIONS: tl.constexpr, ADJOINT: 
 @jit
 @no_type_check
 def _outputs(
-    u, states, kernel, table, y, B, H, L, J, tiles, u_h, u_b, y_h, y_b, table_h, table_t, table_s, table_d,
+    u, states, tables, y, B, H, L, J, tiles, u_h, u_b, y_h, y_b,
     T: tl.constexpr, S: tl.constexpr, ROWS: tl.constexpr, DIRECTIONS: tl.constexpr, ADJOINT: tl.constexpr,
     HAS_STATES: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -73,12 +73,18 @@ def _outputs(
     h = tl.program_id(0).to(tl.int64)
     t = tl.arange(0, T)
     n = tl.arange(0, S)
-    M = _toeplitz(kernel, h, H, T, DIRECTIONS, ADJOINT)
-    at = h * table_h + n[:, None] * table_s
+    M = _toeplitz(tables, h, H, T, DIRECTIONS, ADJOINT)
     if HAS_STATES:
-        W = tl.load(table + at + t[None, :] * table_t)
-        if DIRECTIONS == 2:
-            W2 = tl.load(table + table_d + at + (T - 1 - t)[None, :] * table_t)
+        if ADJOINT:  # the fold, (channel, T, state), which both directions share
+            at = fold_of(tables, H, T, DIRECTIONS) + h * T * S + n[:, None]
+            W = tl.load(at + t[None, :] * S)
+            if DIRECTIONS == 2:
+                W2 = tl.load(at + (T - 1 - t)[None, :] * S)
+        else:  # the read-out, (direction, channel, state, T)
+            at = read_of(tables, H, T, S, DIRECTIONS) + (h * S + n[:, None]) * T
+            W = tl.load(at + t[None, :])
+            if DIRECTIONS == 2:
+                W2 = tl.load(at + H * S * T + (T - 1 - t)[None, :])
     first = tl.program_id(1) * tiles
     for tile in range(first, first + tiles):
         r = tile * ROWS + tl.arange(0, ROWS)
@@ -101,7 +107,7 @@ def _outputs(
 @jit
 @no_type_check
 def _gradients(
-    u, dy, states, adjoints, kernel, table, du, g_inside, g_fold, g_read,
+    u, dy, states, adjoints, tables, du, partial,
     B, H, L, J, tiles, u_h, u_b, dy_h, dy_b, du_h, du_b,
     WITH_INPUT: tl.constexpr, T: tl.constexpr, S: tl.constexpr, ROWS: tl.constexpr, DIRECTIONS: tl.constexpr,
     HAS_STATES: tl.constexpr, PRECISION: tl.constexpr,
@@ -111,9 +117,9 @@ def _gradients(
     t = tl.arange(0, T)
     n = tl.arange(0, S)
     if WITH_INPUT:
-        M = _toeplitz(kernel, h, H, T, DIRECTIONS, True)
+        M = _toeplitz(tables, h, H, T, DIRECTIONS, True)
         if HAS_STATES:
-            at = table + h * T * S + n[:, None]
+            at = fold_of(tables, H, T, DIRECTIONS) + h * T * S + n[:, None]
             F = tl.load(at + t[None, :] * S)
             if DIRECTIONS == 2:
                 F2 = tl.load(at + (T - 1 - t)[None, :] * S)
@@ -153,22 +159,23 @@ def _gradients(
                 if DIRECTIONS == 2:
                     X += dot(R2, F2, PRECISION)
             tl.store(du + h * du_h + b[:, None].to(tl.int64) * du_b + step, X, mask=there)
-    p = tl.program_id(1)
-    tl.store(g_inside + (p * H + h) * T * T + t[:, None] * T + t[None, :], inside)
+    # Partial sums, (program, channel, [inside, fold and read of each direction]).
+    out = partial + (tl.program_id(1) * H + h) * (T * T + 2 * DIRECTIONS * T * S)
+    tl.store(out + t[:, None] * T + t[None, :], inside)
     if HAS_STATES:
-        p = p * DIRECTIONS * H + h
-        tl.store(g_fold + p * T * S + t[:, None] * S + n[None, :], fold)
-        tl.store(g_read + p * S * T + n[:, None] * T + t[None, :], read)
+        out += T * T
+        tl.store(out + t[:, None] * S + n[None, :], fold)
+        tl.store(out + T * S + n[:, None] * T + t[None, :], read)
         if DIRECTIONS == 2:
-            p += H
-            tl.store(g_fold + p * T * S + t[:, None] * S + n[None, :], fold2)
-            tl.store(g_read + p * S * T + n[:, None] * T + t[None, :], read2)
+            out += 2 * T * S
+            tl.store(out + t[:, None] * S + n[None, :], fold2)
+            tl.store(out + T * S + n[:, None] * T + t[None, :], read2)
 
 
 @jit
 @no_type_check
 def _summed(
-    g_inside, g_fold, g_read, g_carry, kernel, fold, read, carry, H, parts, walks,
+    partial, walked, tables, H, parts, walks,
     T: tl.constexpr, S: tl.constexpr, DIRECTIONS: tl.constexpr, HAS_STATES: tl.constexpr, DENSE: tl.constexpr,
 ):  # fmt: skip
     """Partial sums added up in their order; the second direction's tables are turned back in time."""
@@ -176,6 +183,7 @@ def _summed(
     what = tl.program_id(1)
     t = tl.arange(0, T)
     n = tl.arange(0, S)
+    SIZE: tl.constexpr = T * T + 2 * DIRECTIONS * T * S
     if what < DIRECTIONS:
         # Diagonal k of the Toeplitz matrix, above the main one for the first direction and below for the second.
         lag = t[None, :]
@@ -183,31 +191,33 @@ def _summed(
         slip = tl.where(what == 0, s * T + s + lag, (s + lag) * T + s)
         along = tl.zeros((T, T), tl.float32)
         for p in range(parts):
-            along += tl.load(g_inside + (p * H + h) * T * T + slip, mask=s + lag < T, other=0.0)
-        tl.store(kernel + (what * H + h) * T + t, tl.sum(along, 0))
+            along += tl.load(partial + (p * H + h) * SIZE + slip, mask=s + lag < T, other=0.0)
+        tl.store(tables + (what * H + h) * T + t, tl.sum(along, 0))
     elif what < 2 * DIRECTIONS:
         d = what - DIRECTIONS
         turned = tl.where(d == 1, T - 1 - t, t)
         rows = tl.zeros((S, T), tl.float32)
         if HAS_STATES:
             for p in range(parts):
-                rows += tl.load(g_read + (((p * DIRECTIONS + d) * H + h) * S + n[:, None]) * T + turned[None, :])
-        tl.store(read + ((d * H + h) * S + n[:, None]) * T + t[None, :], rows)
+                at = partial + (p * H + h) * SIZE + T * T + (2 * d + 1) * T * S
+                rows += tl.load(at + n[:, None] * T + turned[None, :])
+        tl.store(read_of(tables, H, T, S, DIRECTIONS) + ((d * H + h) * S + n[:, None]) * T + t[None, :], rows)
     else:
         columns = tl.zeros((T, S), tl.float32)
         if HAS_STATES:
             for p in range(parts):
-                at = g_fold + (p * DIRECTIONS * H + h) * T * S + n[None, :]
+                at = partial + (p * H + h) * SIZE + T * T + n[None, :]
                 columns += tl.load(at + t[:, None] * S)
                 if DIRECTIONS == 2:
-                    columns += tl.load(at + (H * T + T - 1 - t)[:, None] * S)
-        tl.store(fold + (h * T + t[:, None]) * S + n[None, :], columns)
-        if not DENSE:
+                    columns += tl.load(at + 2 * T * S + (T - 1 - t)[:, None] * S)
+        tl.store(fold_of(tables, H, T, DIRECTIONS) + (h * T + t[:, None]) * S + n[None, :], columns)
+        turn = tl.zeros((S,), tl.float32)
+        for row in range(S if DENSE else 1):
             turn = tl.zeros((S,), tl.float32)
             if HAS_STATES:
                 for p in range(walks * DIRECTIONS):
-                    turn += tl.load(g_carry + (p * H + h) * S + n)
-            tl.store(carry + h * S + n, turn)
+                    turn += tl.load(walked + ((p * H + h) * (S if DENSE else 1) + row) * S + n)
+            tl.store(carry_of(tables, H, T, S, DIRECTIONS) + (h * (S if DENSE else 1) + row) * S + n, turn)
 
 
 def _spread(rows: int, channels: int, tile: Tile) -> tuple[int, int]:
@@ -217,20 +227,15 @@ def _spread(rows: int, channels: int, tile: Tile) -> tuple[int, int]:
     return -(-tiles // each), each
 
 
-def outputs(u: Tensor, states: Tensor | None, tables: Tables, *, adjoint: bool, precision: str) -> Tensor:
+def outputs(u: Tensor, states: Tensor | None, tables: Tensor, sizes: Sizes, *, adjoint: bool, precision: str) -> Tensor:
     """``(channel, batch, length)`` like ``u``; ``adjoint`` makes the gradient of the input of that of the output."""
-    (H, B, L), (directions, _, T) = u.shape, tables.kernel.shape
+    (H, B, L), directions, T = u.shape, sizes.directions, sizes.steps
     J, tile = -(-L // T), _OUTPUTS[precision, directions]
     y = torch.empty(H, B, L, dtype=u.dtype, device=u.device)
     programs, tiles = _spread(B * J, H, tile)
-    table = tables.fold if adjoint else tables.read
-    # The fold is (channel, T, state), the read-out (direction, channel, state, T).
-    axes = (table.stride(0), table.stride(1), table.stride(2), 0) if adjoint else table.stride()
-    h, t, s, d = axes if adjoint else (axes[1], axes[3], axes[2], axes[0])
     _outputs[(H, programs)](
-        u, states, tables.kernel, table, y, B, H, L, J, tiles,
-        u.stride(0), u.stride(1), y.stride(0), y.stride(1), h, t, s, d,
-        T=T, S=table.shape[2], ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states is not None,
+        u, states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), B * L, L,
+        T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states is not None,
         PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return y
@@ -242,31 +247,26 @@ def gradients(
     states: Tensor | None,
     adjoints: Tensor | None,
     walked: Tensor | None,
-    tables: Tables,
+    tables: Tensor,
+    sizes: Sizes,
     *,
     precision: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Of ``u`` and of ``kernel, fold, read, carry``; ``walked`` are the partial sums for the carry."""
-    (H, B, L), (directions, _, T), S = u.shape, tables.kernel.shape, tables.fold.shape[2]
-    J, tile = -(-L // T), _GRADIENTS[precision, directions]
-    together = _TOGETHER[precision, directions]
+) -> tuple[Tensor, Tensor]:
+    """Of ``u`` and of the tables; ``walked`` are the partial sums for the carry."""
+    (H, B, L), (directions, _, T, S, _, dense) = u.shape, sizes
+    J, tile, together = -(-L // T), _GRADIENTS[precision, directions], _TOGETHER[precision, directions]
     parts, tiles = _spread(B * J, H, tile)
-    new = {"dtype": torch.float32, "device": u.device}
-    du = torch.empty(H, B, L, dtype=u.dtype, device=u.device) if together else u
-    g_inside, g_fold = torch.empty(parts, H, T, T, **new), torch.empty(parts, directions, H, T, S, **new)
-    g_read = torch.empty(parts, directions, H, S, T, **new)
-    sizes = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states is not None}
+    du = torch.empty(H, B, L, dtype=u.dtype, device=u.device) if together else None
+    partial = torch.empty(parts, H, T * T + 2 * directions * T * S, dtype=torch.float32, device=u.device)
+    compiled_for = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states is not None}
     _gradients[(H, parts)](
-        u, dy, states, adjoints, tables.kernel, tables.fold, du, g_inside, g_fold, g_read, B, H, L, J, tiles,
-        u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), du.stride(0), du.stride(1), WITH_INPUT=together,
-        ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages, **sizes,
+        u, dy, states, adjoints, tables, du, partial, B, H, L, J, tiles,
+        u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), B * L, L, WITH_INPUT=together,
+        ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages, **compiled_for,
     )  # fmt: skip
-    found = [torch.empty(shape, **new) for shape in ((directions, H, T), (H, T, S), (directions, H, S, T), (H, S))]
-    dense, walks = tables.carry.ndim == 3, 0 if walked is None else len(walked)
-    _summed[(H, 2 * directions + 1)](
-        g_inside, g_fold, g_read, walked, *found, H, parts, walks, DENSE=dense, num_warps=4, **sizes
-    )
-    if dense:
-        found[3] = torch.zeros(H, S, S, **new) if walked is None else walked.sum((0, 1))
-    du = du if together else outputs(dy, adjoints, tables, adjoint=True, precision=precision)
-    return du, found[0], found[1], found[2], found[3]
+    found = torch.empty_like(tables)
+    walks = 0 if walked is None else walked.shape[0]
+    _summed[(H, 2 * directions + 1)](partial, walked, found, H, parts, walks, DENSE=dense, num_warps=4, **compiled_for)
+    if du is None:
+        du = outputs(dy, adjoints, tables, sizes, adjoint=True, precision=precision)
+    return du, found

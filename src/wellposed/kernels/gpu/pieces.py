@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, no_type_check
 
 import triton
@@ -12,30 +13,47 @@ jit: Any = triton.jit
 """Without types: a kernel is called with a grid in brackets and options that its signature does not have."""
 
 
-class TableShape(NamedTuple):
-    """Sizes that kernels are compiled for."""
+class Sizes(NamedTuple):
+    """Sizes of the tables that all chunks of a channel share, which kernels are compiled for.
 
+    They lie in one array of float32, one after another, so that few things are allocated and handed about:
+
+    - kernel ``(direction, channel, T)``: the first T values of the convolution, with the skip;
+    - fold ``(channel, T, state)``: what step s of a chunk adds to the state after it;
+    - read ``(direction, channel, state, T)``: what the state before a chunk adds to its outputs;
+    - carry ``(channel, state)`` of complex modes, or ``(channel, state, state)``: from one chunk to the next;
+    - jump: the same from one segment of chunks to the next, if there are several.
+
+    The second direction's are stored unturned, as if it came first.
+    """
+
+    directions: int
+    channels: int
     steps: int
-    """A chunk, a power of 2."""
+    """T, the steps of a chunk, a power of 2."""
     state: int
     """Real numbers in a state, filled up with zeros to a power of 2; all real parts, then all imaginary ones."""
     jump: int
-    """Chunks in a segment."""
+    """Chunks in a segment; 0 if there is one segment."""
+    dense: bool
 
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of the tables in their order."""
+        d, H, T, S, jump, dense = self
+        carry = (H, S, S) if dense else (H, S)
+        return [(d, H, T), (H, T, S), (d, H, S, T), carry, carry if jump else (0,)]
 
-class Tables(NamedTuple):
-    """What all chunks of a channel share, float32. The second direction's are stored unturned, as if it came first."""
+    @property
+    def total(self) -> int:
+        """Numbers in all of them."""
+        d, H, T, S, jump, dense = self
+        return H * (d * T + (d + 1) * T * S + (S * S if dense else S) * (2 if jump else 1))
 
-    kernel: Tensor
-    """``(direction, channel, T)``: the first T values of the convolution, with the skip."""
-    fold: Tensor
-    """``(channel, T, state)``: what step s of a chunk adds to the state after it."""
-    read: Tensor
-    """``(direction, channel, state, T)``: what the state before a chunk adds to its outputs."""
-    carry: Tensor
-    """``(channel, state)`` of complex modes, or ``(channel, state, state)``: from one chunk to the next."""
-    jump: Tensor
-    """The same from one segment to the next; empty where there is one segment."""
+    def split(self, tables: Tensor) -> list[Tensor]:
+        """The tables one by one."""
+        parts = tables.split([math.prod(shape) for shape in self.shapes])
+        return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
 
 @jit
@@ -46,3 +64,24 @@ def dot(a, b, PRECISION: tl.constexpr):
         return tl.dot(a.to(tl.bfloat16), b.to(tl.bfloat16))
     else:
         return tl.dot(a, b, input_precision=PRECISION)
+
+
+@jit
+@no_type_check
+def fold_of(tables, H, T: tl.constexpr, DIRECTIONS: tl.constexpr):
+    """Where the fold begins."""
+    return tables + H * (DIRECTIONS * T)
+
+
+@jit
+@no_type_check
+def read_of(tables, H, T: tl.constexpr, S: tl.constexpr, DIRECTIONS: tl.constexpr):
+    """Where the read-out begins."""
+    return tables + H * (DIRECTIONS * T + T * S)
+
+
+@jit
+@no_type_check
+def carry_of(tables, H, T: tl.constexpr, S: tl.constexpr, DIRECTIONS: tl.constexpr):
+    """Where the carry begins."""
+    return tables + H * (DIRECTIONS * T + T * S + DIRECTIONS * T * S)

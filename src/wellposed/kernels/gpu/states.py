@@ -8,7 +8,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from wellposed.kernels.gpu.pieces import Tables, dot, jit
+from wellposed.kernels.gpu.pieces import Sizes, carry_of, dot, fold_of, jit, read_of
 
 _PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
 _STAGES = 3
@@ -22,8 +22,7 @@ def _tile(batch: int, channels: int) -> tuple[int, int]:
 @jit
 @no_type_check
 def _walk(
-    u, table, carry, jump, start, ends, states, others, end, partial,
-    B, H, L, J, K, u_h, u_b, table_h, table_t, table_s, table_d,
+    u, tables, start, ends, states, others, end, partial, B, H, L, J, K, u_h, u_b,
     T: tl.constexpr, S: tl.constexpr, BATCH: tl.constexpr, DIRECTIONS: tl.constexpr, DENSE: tl.constexpr,
     ADJOINT: tl.constexpr, HAS_START: tl.constexpr, ENDS_ONLY: tl.constexpr, SEGMENTS: tl.constexpr,
     HAS_END: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
@@ -43,10 +42,16 @@ def _walk(
     turned = tl.where(d == 1, T - 1 - t, t)
     HALF: tl.constexpr = S if DENSE else S // 2
     n = tl.arange(0, HALF)
-    at = h * table_h + d * table_d + turned[:, None] * table_t + n[None, :] * table_s
-    Fr = tl.load(table + at)
+    carry = carry_of(tables, H, T, S, DIRECTIONS)
+    if ADJOINT:  # the read-out, (direction, channel, state, T)
+        at = read_of(tables, H, T, S, DIRECTIONS) + ((d * H + h) * S + n[None, :]) * T + turned[:, None]
+        other_half = HALF * T
+    else:  # the fold, (channel, T, state)
+        at = fold_of(tables, H, T, DIRECTIONS) + (h * T + turned[:, None]) * S + n[None, :]
+        other_half = HALF
+    Fr = tl.load(at)
     if not DENSE:
-        Fi = tl.load(table + at + HALF * table_s)
+        Fi = tl.load(at + other_half)
         lr = tl.load(carry + h * S + n)[None, :]
         li = tl.load(carry + h * S + HALF + n)[None, :]
         if ADJOINT:
@@ -68,10 +73,10 @@ def _walk(
         if SEGMENTS:
             size = DIRECTIONS * H * B * S
             if DENSE:
-                jA = tl.load(jump + h * S * S + square)
+                jA = tl.load(carry + H * S * S + h * S * S + square)
             else:
-                jr = tl.load(jump + h * S + n)[None, :]
-                ji = tl.load(jump + h * S + HALF + n)[None, :]
+                jr = tl.load(carry + (H + h) * S + n)[None, :]
+                ji = tl.load(carry + (H + h) * S + HALF + n)[None, :]
                 if ADJOINT:
                     ji = -ji
             for q in range(segment):
@@ -145,7 +150,8 @@ def segments(batch: int, channels: int, directions: int, chunks: int) -> tuple[i
 
 def walk(
     u: Tensor,
-    tables: Tables,
+    tables: Tensor,
+    sizes: Sizes,
     start: Tensor | None = None,
     *,
     precision: str,
@@ -158,24 +164,19 @@ def walk(
     with it. ``want_end``: the state after the last chunk, of the first direction.
     """
     adjoint = states is not None
-    (H, B, L), (directions, _, T), S = u.shape, tables.kernel.shape, tables.fold.shape[2]
-    J, dense = -(-L // T), tables.carry.ndim == 3
+    (H, B, L), (directions, _, T, S, _, dense) = u.shape, sizes
+    J = -(-L // T)
     (count, K), (batch, warps) = segments(B, H, directions, J), _tile(B, H)
     tiles = -(-B // batch)
     new = {"dtype": torch.float32, "device": u.device}
     found = torch.empty(directions, H, B, J, S, dtype=u.dtype, device=u.device)
-    ends = torch.empty(max(0, count - 1), directions, H, B, S, **new)
+    ends = torch.empty(count - 1, directions, H, B, S, **new) if count > 1 else None
     end = torch.empty(H, B, S, **new) if want_end else None
-    partial = torch.empty(count * tiles, directions, H, *tables.carry.shape[1:], **new) if adjoint else None
-    if adjoint:
-        d, h, s, t = tables.read.stride()
-    else:
-        d, (h, t, s) = 0, tables.fold.stride()
+    partial = torch.empty(count * tiles, directions, *sizes.shapes[3], **new) if adjoint else None
 
     def launch(segments: int, *, ends_only: bool) -> None:
         _walk[(H, tiles, directions * segments)](
-            u, tables.read if adjoint else tables.fold, tables.carry, tables.jump, start, ends, found, states, end,
-            partial, B, H, L, J, K, u.stride(0), u.stride(1), h, t, s, d,
+            u, tables, start, ends, found, states, end, partial, B, H, L, J, K, u.stride(0), u.stride(1),
             T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint, HAS_START=start is not None,
             ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end, PRECISION=precision, STAGES=_STAGES,
             num_warps=warps,

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.diagonal import DiagonalParameters
-from wellposed.kernels.gpu.pieces import Tables, TableShape, jit
+from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
 
 _MODES, _WARPS = 16, 8  # of a program of the chain rule: 16 modes x 64 steps of float64 stay in registers
 _BLOCK = 128  # modes a program, one a thread
@@ -129,10 +128,13 @@ def _modes(
 @jit
 @no_type_check
 def _tables(
-    bars, C, weight, D, kernel, fold, read, carry, jump, H, N,
-    T: tl.constexpr, LOG_T: tl.constexpr, NP: tl.constexpr, HAS_D: tl.constexpr, JUMPS: tl.constexpr,
+    bars, C, weight, D, kernel, H, N, T: tl.constexpr, LOG_T: tl.constexpr, NP: tl.constexpr,
+    DIRECTIONS: tl.constexpr, HAS_D: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
     """A program for each channel and direction; those of the first write what the directions share."""
+    fold = fold_of(kernel, H, T, DIRECTIONS)
+    read = read_of(kernel, H, T, 2 * NP, DIRECTIONS)
+    carry = carry_of(kernel, H, T, 2 * NP, DIRECTIONS)
     h = tl.program_id(0)
     d = tl.program_id(1)
     e = tl.arange(0, T)[None, :]
@@ -159,8 +161,9 @@ def _tables(
         tl.store(carry + at_carry, tl.load(bars + 4 * size + at, mask=there, other=0.0).to(tl.float32))
         tl.store(carry + at_carry + NP, tl.load(bars + 5 * size + at, mask=there, other=0.0).to(tl.float32))
         if JUMPS:
-            tl.store(jump + at_carry, tl.load(bars + 6 * size + at, mask=there, other=0.0).to(tl.float32))
-            tl.store(jump + at_carry + NP, tl.load(bars + 7 * size + at, mask=there, other=0.0).to(tl.float32))
+            at_carry += H * 2 * NP
+            tl.store(carry + at_carry, tl.load(bars + 6 * size + at, mask=there, other=0.0).to(tl.float32))
+            tl.store(carry + at_carry + NP, tl.load(bars + 7 * size + at, mask=there, other=0.0).to(tl.float32))
     wr, wi = _times(cr, ci, lr, li)
     wr, wi = _times(pr, pi, wr[:, None], wi[:, None])
     row = read + ((d * H + h) * 2 * NP + n[:, None]) * T + e
@@ -175,7 +178,7 @@ def _tables(
 @jit
 @no_type_check
 def _tables_backward(
-    bars, C, weight, g_kernel, g_fold, g_read, g_carry, g_bars, g_C, H, N,
+    bars, C, weight, g_kernel, g_bars, g_C, H, N,
     T: tl.constexpr, LOG_T: tl.constexpr, NP: tl.constexpr, TILE: tl.constexpr, DIRECTIONS: tl.constexpr,
 ):  # fmt: skip
     """Gradients of ``lambda_bar``, ``B_bar`` and C: a program for each channel and tile of modes.
@@ -183,6 +186,9 @@ def _tables_backward(
     The gradient of z is that of its real part + i that of its imaginary part: then ``w = f(z)`` of an analytic f gives
     z the gradient ``conj(f'(z))`` times that of w.
     """
+    g_fold = fold_of(g_kernel, H, T, DIRECTIONS)
+    g_read = read_of(g_kernel, H, T, 2 * NP, DIRECTIONS)
+    g_carry = carry_of(g_kernel, H, T, 2 * NP, DIRECTIONS)
     h = tl.program_id(0)
     n = tl.program_id(1) * TILE + tl.arange(0, TILE)
     there = n < N
@@ -195,18 +201,21 @@ def _tables_backward(
     bi = tl.load(bars + 3 * size + at, mask=there, other=0.0)
     count = tl.load(weight + n, mask=there, other=0.0).to(tl.float64)
     pr, pi = _power(lr[:, None], li[:, None], e, LOG_T)
+    # Gradients come in float32: sums over a chunk lose nothing in it, and are what takes the time.
+    pr = pr.to(tl.float32)
+    pi = pi.to(tl.float32)
     slope_r = (e + 1) * pr  # (e + 1) lambda^e, the derivative of lambda^(e+1)
     slope_i = (e + 1) * pi
 
     # The fold: lambda^e B_bar stands in row T-1-e.
     column = g_fold + (h * T + T - 1 - e) * 2 * NP + n[:, None]
-    vr = tl.load(column).to(tl.float64)
-    vi = tl.load(column + NP).to(tl.float64)
+    vr = tl.load(column)
+    vi = tl.load(column + NP)
     g_br = tl.sum(pr * vr + pi * vi, 1)
     g_bi = tl.sum(pr * vi - pi * vr, 1)
     later = e < T - 1  # lambda^(e+1) B_bar stands in the row before
-    vr = tl.load(column - 2 * NP, mask=later, other=0.0).to(tl.float64)
-    vi = tl.load(column - NP, mask=later, other=0.0).to(tl.float64)
+    vr = tl.load(column - 2 * NP, mask=later, other=0.0)
+    vi = tl.load(column - NP, mask=later, other=0.0)
     sr = tl.sum(slope_r * vr + slope_i * vi, 1)
     si = tl.sum(slope_r * vi - slope_i * vr, 1)
     g_lr = br * sr + bi * si
@@ -218,14 +227,14 @@ def _tables_backward(
         ci = tl.load(C + c_at + 1, mask=there, other=0.0).to(tl.float64) * count
         # The kernel: Re(c B_bar lambda^e).
         k_at = g_kernel + (d * H + h) * T + e
-        k = tl.load(k_at).to(tl.float64)
+        k = tl.load(k_at)
         qr = tl.sum(pr * k, 1)
         qi = -tl.sum(pi * k, 1)
         g_cr = br * qr + bi * qi
         g_ci = br * qi - bi * qr
         g_br += cr * qr + ci * qi
         g_bi += cr * qi - ci * qr
-        k = tl.load(k_at + 1, mask=later, other=0.0).to(tl.float64)
+        k = tl.load(k_at + 1, mask=later, other=0.0)
         sr = tl.sum(slope_r * k, 1)
         si = -tl.sum(slope_i * k, 1)
         qr, qi = _times(cr, ci, br, bi)
@@ -233,8 +242,8 @@ def _tables_backward(
         g_li += qr * si - qi * sr
         # The read-out: Re and -Im of c lambda^(e+1).
         row = g_read + ((d * H + h) * 2 * NP + n[:, None]) * T + e
-        wr = tl.load(row).to(tl.float64)
-        wi = -tl.load(row + NP * T).to(tl.float64)
+        wr = tl.load(row)
+        wi = -tl.load(row + NP * T)
         sr = tl.sum(pr * wr + pi * wi, 1)
         si = tl.sum(pr * wi - pi * wr, 1)
         g_cr += lr * sr + li * si
@@ -250,8 +259,8 @@ def _tables_backward(
     last = e == T - 1
     sr = tl.sum(tl.where(last, slope_r, 0.0), 1)
     si = tl.sum(tl.where(last, slope_i, 0.0), 1)
-    xr = tl.load(g_carry + h * 2 * NP + n).to(tl.float64)
-    xi = tl.load(g_carry + h * 2 * NP + NP + n).to(tl.float64)
+    xr = tl.load(g_carry + h * 2 * NP + n)
+    xi = tl.load(g_carry + h * 2 * NP + NP + n)
     tl.store(g_bars + at, g_lr + sr * xr + si * xi, mask=there)
     tl.store(g_bars + size + at, g_li + sr * xi - si * xr, mask=there)
     tl.store(g_bars + 2 * size + at, g_br, mask=there)
@@ -261,8 +270,8 @@ def _tables_backward(
 @jit
 @no_type_check
 def _modes_backward(
-    A_log_real, A_imag, B, log_dt, g_bars, g_log_real, g_imag, g_B, g_log_dt, H, N, systems,
-    NP: tl.constexpr, BILINEAR: tl.constexpr,
+    A_log_real, A_imag, B, log_dt, g_bars, g_kernel, g_log_real, g_imag, g_B, g_log_dt, g_D, H, N, systems,
+    T: tl.constexpr, NP: tl.constexpr, BILINEAR: tl.constexpr, HAS_D: tl.constexpr,
 ):  # fmt: skip
     """From ``lambda_bar`` and ``B_bar`` to what the layer stores; a program for each channel."""
     h = tl.program_id(0)
@@ -294,55 +303,50 @@ def _modes_backward(
     tl.store(g_B + 2 * out, dt * (gr * g_br + gi * g_bi), mask=there)
     tl.store(g_B + 2 * out + 1, dt * (gr * g_bi - gi * g_br), mask=there)
     tl.store(g_log_dt + h, tl.sum(tl.where(there, g_dt, 0.0)) * dt)
+    if HAS_D:  # the skip is part of the first value of the first direction's kernel
+        tl.store(g_D + h, tl.load(g_kernel + h * T))
 
 
-def make_tables(system: DiagonalParameters, D: Tensor | None, shape: TableShape) -> tuple[Tables, Tensor]:
-    """The tables, and the modes in discrete time, which their chain rule needs."""
-    (directions, H, N, _), T, NP = system.C.shape, shape.steps, shape.state // 2
-    new = {"dtype": torch.float32, "device": system.C.device}
-    kernel, fold = torch.empty(directions, H, T, **new), torch.empty(H, T, 2 * NP, **new)
-    read, carry = torch.empty(directions, H, 2 * NP, T, **new), torch.empty(H, 2 * NP, **new)
-    jumps, log_T = shape.jump > 1, T.bit_length() - 1
-    jump = torch.empty(H if jumps else 0, 2 * NP, **new)
-    bars = torch.empty(8 if jumps else 6, H, N, dtype=torch.float64, device=system.C.device)
+def make_tables(system: DiagonalParameters, D: Tensor | None, sizes: Sizes) -> tuple[Tensor, Tensor]:
+    """The tables in one array, and the modes in discrete time, which their chain rule needs."""
     A_log_real, A_imag, B, C, log_dt, weight = _contiguous(system)
-    _modes[(triton.cdiv(H * N, _BLOCK),)](
-        A_log_real, A_imag, B, log_dt, bars, H, N, len(A_imag), shape.jump,
+    (directions, H, N, _), T, NP, log_T = C.shape, sizes.steps, sizes.state // 2, sizes.steps.bit_length() - 1
+    systems, jumps = A_imag.shape[0], sizes.jump > 0
+    tables = torch.empty(sizes.total, dtype=torch.float32, device=C.device)
+    bars = torch.empty(8 if jumps else 6, H, N, dtype=torch.float64, device=C.device)
+    _modes[(-(-H * N // _BLOCK),)](
+        A_log_real, A_imag, B, log_dt, bars, H, N, systems, sizes.jump,
         BLOCK=_BLOCK, LOG_T=log_T, BILINEAR=system.disc == "bilinear", JUMPS=jumps, num_warps=_BLOCK // 32,
     )  # fmt: skip
     _tables[(H, directions)](
-        bars, C, weight, None if D is None else D.contiguous(), kernel, fold, read, carry, jump, H, N,
-        T=T, LOG_T=log_T, NP=NP, HAS_D=D is not None, JUMPS=jumps, num_warps=_WARPS,
+        bars, C, weight, None if D is None else D.contiguous(), tables, H, N,
+        T=T, LOG_T=log_T, NP=NP, DIRECTIONS=directions, HAS_D=D is not None, JUMPS=jumps, num_warps=_WARPS,
     )  # fmt: skip
-    return Tables(kernel, fold, read, carry, jump), bars
+    return tables, bars
 
 
 def tables_backward(
-    system: DiagonalParameters, bars: Tensor, shape: TableShape, gradients: tuple[Tensor, ...]
-) -> list[Tensor]:
+    system: DiagonalParameters, D: Tensor | None, bars: Tensor, sizes: Sizes, gradient: Tensor
+) -> list[Tensor | None]:
     """Gradients of ``A_log_real, A_imag, B, C, log_dt``, and of ``D``."""
-    (directions, H, N, _), T, NP = system.C.shape, shape.steps, shape.state // 2
     A_log_real, A_imag, B, C, log_dt, weight = _contiguous(system)
+    (directions, H, N, _), T, NP, systems = C.shape, sizes.steps, sizes.state // 2, A_imag.shape[0]
     g_bars, g_C = torch.empty(4, H, N, dtype=bars.dtype, device=bars.device), torch.empty_like(C)
     _tables_backward[(H, NP // _MODES)](
-        bars, C, weight, *gradients, g_bars, g_C, H, N,
+        bars, C, weight, gradient, g_bars, g_C, H, N,
         T=T, LOG_T=T.bit_length() - 1, NP=NP, TILE=_MODES, DIRECTIONS=directions, num_warps=_WARPS,
     )  # fmt: skip
     real, imag, g_B = C.new_empty(H, N), C.new_empty(H, N), C.new_empty(H, N, 2)
-    g_log_dt = torch.empty_like(log_dt)
+    g_log_dt, g_D = torch.empty_like(log_dt), None if D is None else torch.empty_like(log_dt)
     _modes_backward[(H,)](
-        A_log_real, A_imag, B, log_dt, g_bars, real, imag, g_B, g_log_dt, H, N, len(A_imag),
-        NP=NP, BILINEAR=system.disc == "bilinear", num_warps=1,
+        A_log_real, A_imag, B, log_dt, g_bars, gradient, real, imag, g_B, g_log_dt, g_D, H, N, systems,
+        T=T, NP=NP, BILINEAR=system.disc == "bilinear", HAS_D=D is not None, num_warps=1,
     )  # fmt: skip
-    shared = [_summed(t, len(A_imag)) for t in (real, imag, g_B)]
-    return [*shared, g_C, g_log_dt, gradients[0][0, :, 0]]
+    if systems < H:  # channels take the systems in turn
+        real, imag, g_B = (t.unflatten(0, (-1, systems)).sum(0) for t in (real, imag, g_B))
+    return [real, imag, g_B, g_C, g_log_dt, g_D]
 
 
 def _contiguous(system: DiagonalParameters) -> list[Tensor]:
-    names = ("A_log_real", "A_imag", "B", "C", "log_dt", "weight")
-    return [getattr(system, name).contiguous() for name in names]
-
-
-def _summed(gradient: Tensor, systems: int) -> Tensor:
-    """Channels take the systems in turn."""
-    return gradient if len(gradient) == systems else gradient.unflatten(0, (-1, systems)).sum(0)
+    values = (system.A_log_real, system.A_imag, system.B, system.C, system.log_dt, system.weight)
+    return [value.contiguous() for value in values]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
@@ -26,12 +25,13 @@ def _transpose(x, y, rows, columns, x_row, y_column, TILE: tl.constexpr):
 
 
 def transposed(x: Tensor) -> Tensor:
-    """A matrix with rows in one piece, written out the other way round."""
+    """A matrix written out the other way round."""
     rows, columns = x.shape
+    x = x.contiguous()
     y = torch.empty(columns, rows, dtype=x.dtype, device=x.device)
     # More rows than columns as a rule, and a grid is long in its first axis only.
-    _transpose[(triton.cdiv(rows, _TILE), triton.cdiv(columns, _TILE))](
-        x, y, rows, columns, x.stride(0), y.stride(0), TILE=_TILE, num_warps=_WARPS
+    _transpose[(-(-rows // _TILE), -(-columns // _TILE))](
+        x, y, rows, columns, columns, rows, TILE=_TILE, num_warps=_WARPS
     )
     return y
 
@@ -48,12 +48,9 @@ def laid_out_like(y: Tensor, u: Tensor) -> Tensor:
 
 class _ChannelsFirst(torch.autograd.Function):
     @staticmethod
-    def forward(u: Tensor) -> Tensor:
-        return transposed(u.contiguous().flatten(0, 1)).unflatten(1, u.shape[:2])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
+    def forward(ctx: Any, u: Tensor) -> Tensor:
+        batch, length, channels = u.shape
+        return transposed(u.reshape(batch * length, channels)).view(channels, batch, length)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -62,12 +59,9 @@ class _ChannelsFirst(torch.autograd.Function):
 
 class _ChannelsLast(torch.autograd.Function):
     @staticmethod
-    def forward(y: Tensor) -> Tensor:
-        return transposed(y.contiguous().flatten(1, 2)).unflatten(0, y.shape[1:])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
+    def forward(ctx: Any, y: Tensor) -> Tensor:
+        channels, batch, length = y.shape
+        return transposed(y.reshape(channels, batch * length)).view(batch, length, channels)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
