@@ -133,22 +133,22 @@ def carry(
     li = tl.load(lam + P + p, p < P, other=0.0) + zero
     li = -li if ADJOINT else li
     cr = tl.zeros((1, MODES), tl.float64)
-    ci = tl.zeros((1, MODES), tl.float64)
-    for start in range(0, tiles + 1, STEPS):
-        place = start + i
-        mask = (place <= tiles) & (p < P)
-        row = tl.where(up, place, tiles - place)
+    ci = cr
+    if STATE:  # as it comes through the layer's door, real and imaginary parts in turn
+        own = (p < P) & (direction == 0)
+        cr += tl.load(state + (b * P + p) * 2, own, other=0.0).to(tl.float64)
+        ci += tl.load(state + (b * P + p) * 2 + 1, own, other=0.0).to(tl.float64)
+    to = carries + ((b * (tiles + 1) + tl.where(up, 0, tiles)) * DIRECTIONS + direction) * 2 * P + p
+    _write(to, P, cr, ci, p < P)
+    for start in range(1, tiles + 1, STEPS):
+        mask = (start + i <= tiles) & (p < P)
+        row = tl.where(up, start + i, tiles - start - i)
         at = carries + ((b * (tiles + 1) + row) * DIRECTIONS + direction) * 2 * P + p
-        xr = tl.load(at, mask & (place > 0), other=0.0).to(tl.float64)
-        xi = tl.load(at + P, mask & (place > 0), other=0.0).to(tl.float64)
-        if STATE:  # as it comes through the layer's door, real and imaginary parts in turn
-            initial = mask & (place == 0) & (direction == 0)
-            xr += tl.load(state + (b * P + p) * 2, initial, other=0.0).to(tl.float64)
-            xi += tl.load(state + (b * P + p) * 2 + 1, initial, other=0.0).to(tl.float64)
+        xr = tl.load(at, mask, other=0.0).to(tl.float64)
+        xi = tl.load(at + P, mask, other=0.0).to(tl.float64)
         ar, ai, xr, xi = tl.associative_scan((lr, li, xr, xi), 0, _combine)
         xr, xi = _advance(ar, ai, cr, ci, xr, xi)
-        tl.store(at, xr.to(tl.float32), mask)
-        tl.store(at + P, xi.to(tl.float32), mask)
+        _write(at, P, xr, xi, mask)
         cr = tl.sum(tl.where(i == STEPS - 1, xr, 0.0), 0)[None, :]
         ci = tl.sum(tl.where(i == STEPS - 1, xi, 0.0), 0)[None, :]
 

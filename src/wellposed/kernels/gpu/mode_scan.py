@@ -24,7 +24,8 @@ from wellposed.kernels.gpu import mode_kernels
 STEPS = 16
 """Steps a tile, a power of 2: a tile of a mode stays in registers, and the sums of tiles are 1/16 of the traffic. With
 32 these are half, but Triton takes ten times as long to compile what is written out for every step."""
-_ROWS, _MODES, _WARPS = 4, 32, 4  # tiles and modes a program: a number a thread, 128 bytes a row
+# Tiles, modes and warps a program: 4 bytes a thread and 128 a row.
+_TILES = {torch.float32: (4, 32, 4), torch.bfloat16: (4, 64, 4)}
 _AHEAD = 8  # steps of which a backward tile asks for all numbers before it writes any: loads do not pass stores
 _CARRY_STEPS, _CARRY_MODES, _CARRY_WARPS = 64, 8, 4
 
@@ -80,7 +81,7 @@ def carried(
         *(v, carries, modes.one, batch, length, tiles, P), DIRECTIONS=directions, ADJOINT=adjoint, **tile
     )
     wide = min(_CARRY_MODES, triton.next_power_of_2(P))
-    tile = {"STEPS": min(_CARRY_STEPS, triton.next_power_of_2(tiles + 1)), "MODES": wide, "num_warps": _CARRY_WARPS}
+    tile = {"STEPS": min(_CARRY_STEPS, triton.next_power_of_2(tiles)), "MODES": wide, "num_warps": _CARRY_WARPS}
     mode_kernels.carry[(batch, -(-P // wide), directions)](
         *(carries, modes.tile, state, tiles, P),
         DIRECTIONS=directions,
@@ -114,8 +115,8 @@ def gradients(
 
 def _blocks(v: Tensor, P: int) -> tuple[int, int, dict[str, Any]]:
     """Programs along the tiles, along the modes, and what one takes."""
+    rows, modes, warps = _TILES[v.dtype]
     # The interpreter takes as long for a large block as for a small one.
-    rows, modes = (64 if interpreted() else _ROWS), min(_MODES, int(triton.next_power_of_2(P)))
+    rows, modes = (64 if interpreted() else rows), min(modes, int(triton.next_power_of_2(P)))
     tiles = v.shape[0] * -(-v.shape[1] // STEPS)
-    tile = {"T": STEPS, "ROWS": rows, "MODES": modes, "num_warps": _WARPS}
-    return -(-tiles // rows), -(-P // modes), tile
+    return -(-tiles // rows), -(-P // modes), {"T": STEPS, "ROWS": rows, "MODES": modes, "num_warps": warps}
