@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from functools import cache
 from typing import Literal
 
 import torch
@@ -21,7 +20,7 @@ def triton_takes(*tensors: Tensor) -> bool:
 
 def has_triton(tensor: Tensor) -> bool:
     """Whether Triton takes such tensors: on a GPU that has it, or on a CPU with ``TRITON_INTERPRET=1``."""
-    return tensor.dtype in (torch.float32, torch.bfloat16) and _has_triton(tensor.device)
+    return tensor.dtype in (torch.float32, torch.bfloat16) and _device_has_triton(tensor.device)
 
 
 def interpreted() -> bool:
@@ -29,8 +28,16 @@ def interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-@cache
-def _has_triton(device: torch.device) -> bool:
+_KNOWN: dict[torch.device, bool] = {}  # asked for every call; a cache of functools stops a compiler
+
+
+def _device_has_triton(device: torch.device) -> bool:
+    if device not in _KNOWN:
+        _KNOWN[device] = _look_for_triton(device)
+    return _KNOWN[device]
+
+
+def _look_for_triton(device: torch.device) -> bool:
     if device.type == "cpu":
         return interpreted() and importlib.util.find_spec("triton") is not None
     if device.type != "cuda" or torch.version.hip is not None or importlib.util.find_spec("triton") is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -14,11 +15,7 @@ from wellposed.kernels.work import Output, Work
 
 def supports(work: Work) -> bool:
     """Sequences in float32 or bfloat16 on a GPU, with states of a size that its multiprocessors hold."""
-    if torch.compiler.is_exporting() or not has_triton(work.u) or isinstance(work.system, SharedParameters):
-        return False
-    from wellposed.kernels.gpu import chunks
-
-    return chunks.supports(work)
+    return not torch.compiler.is_exporting() and has_triton(work.u) and _kernels(work).supports(work)
 
 
 def run(work: Work) -> Output:
@@ -26,6 +23,15 @@ def run(work: Work) -> Output:
     if transformed():  # torch.func looks through plain operations only
         y, state = reference.run(replace(work, u=work.u.float()))
         return y.to(work.u.dtype), state
+    return _kernels(work).run(work)
+
+
+def _kernels(work: Work) -> Any:
+    """The module for this kind of system; Triton is imported here, and takes a second."""
+    if isinstance(work.system, SharedParameters):
+        from wellposed.kernels.gpu import shared
+
+        return shared
     from wellposed.kernels.gpu import chunks
 
-    return chunks.run(work)
+    return chunks

@@ -8,33 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_suite import DEVICE, KernelSuite, leaves, loop, moved, off, random, work
+from kernel_suite import DEVICE, leaves, loop, moved, off, random
 from subprocesses import run_python
 from wellposed import kernels
-from wellposed.kernels import BACKENDS, Backend, SharedParameters, Work
+from wellposed.kernels import BACKENDS, SharedParameters, Work
 from wellposed.kernels.device import triton_takes
 
 pytestmark = pytest.mark.skipif(
     not triton_takes(torch.zeros(1, device=DEVICE)), reason="neither a GPU nor Triton's interpreter"
 )
-
-
-@pytest.fixture(autouse=True)
-def _backend(monkeypatch: pytest.MonkeyPatch):
-    from wellposed.kernels.gpu import shared
-
-    monkeypatch.setitem(BACKENDS, "triton-shared", Backend(shared.run, shared.supports))
-
-
-class TestShared(KernelSuite):
-    """Float32, relative to the largest entry: sums of some hundred terms."""
-
-    backend, dtype, tolerance = "triton-shared", torch.float32, 1e-5
-
-    def run(self, w: Work) -> Any:
-        """Transformed work is another backend's."""
-        w = moved(w, self.device, self.dtype)
-        return kernels.run(w, self.backend if BACKENDS[self.backend].supports(w) else "auto")
 
 
 def some(
@@ -54,7 +36,7 @@ def compare(w: Work, tolerance: float = 1e-5) -> None:
     """Outputs, and all gradients of a weighted sum of them."""
     found, right = [], []
     exact = moved(w, "cpu", torch.float64)
-    for results, of, compute in ((found, w, lambda w: kernels.run(w, "triton-shared")), (right, exact, loop)):
+    for results, of, compute in ((found, w, lambda w: kernels.run(w, "triton")), (right, exact, loop)):
         own, named = leaves(of)
         if of is w:  # as it lies in memory, which a clone may not keep
             own = dataclasses.replace(own, u=w.u.detach().requires_grad_())
@@ -103,7 +85,7 @@ def test_channels_first(directions: int):
     u = w.u.permute(2, 0, 1).contiguous().permute(1, 2, 0)
     assert u.stride() == (40, 1, 80)
     own = u.detach().requires_grad_()
-    y, _ = kernels.run(dataclasses.replace(w, u=own), "triton-shared")
+    y, _ = kernels.run(dataclasses.replace(w, u=own), "triton")
     assert y.stride() == u.stride()
     y.backward(torch.ones_like(y))
     assert own.grad is not None
@@ -117,7 +99,7 @@ def test_bfloat16(directions: int):
     w = some(100, channels=8, modes=4, directions=directions, want_state=True)
     w = dataclasses.replace(w, u=w.u.bfloat16())
     compare(w, 2e-2)
-    y, state = kernels.run(w, "triton-shared")
+    y, state = kernels.run(w, "triton")
     assert y.dtype == torch.bfloat16
     assert state is not None
     assert state.dtype == torch.float32
@@ -132,7 +114,7 @@ def test_states_found_again(directions: int, monkeypatch: pytest.MonkeyPatch):
     for keep in (True, False):
         monkeypatch.setattr("wellposed.kernels.gpu.shared_passes.KEEP_STATES", keep)
         own, named = leaves(w)
-        kernels.run(own, "triton-shared")[0].sin().sum().backward()
+        kernels.run(own, "triton")[0].sin().sum().backward()
         both.append([t.grad for t in named.values()])
     assert all(torch.equal(a, b) for a, b in zip(*both, strict=True))
 
@@ -172,7 +154,7 @@ def test_derivatives_of_derivatives():
     """By plain operations: a gradient's gradient against that of the loop."""
     w = some(20, directions=2, state=random(2, 4, seed=8).float().to(DEVICE), want_state=True)
     results = []
-    for of, compute in ((w, lambda w: kernels.run(w, "triton-shared")), (moved(w, "cpu", torch.float64), loop)):
+    for of, compute in ((w, lambda w: kernels.run(w, "triton")), (moved(w, "cpu", torch.float64), loop)):
         own, named = leaves(of)
         y, last = compute(own)
         inputs = [named[name] for name in sorted(named)]
@@ -239,10 +221,9 @@ for batch in (2, 3, 5):
 
 
 def test_what_is_left_to_others():
-    supports = BACKENDS["triton-shared"].supports
+    supports = BACKENDS["triton"].supports
     assert supports(some(5))
     assert not supports(moved(some(5), DEVICE, torch.float64))
     assert not supports(some(0))
-    assert not supports(moved(work("diagonal", 5), DEVICE, torch.float32))
     weight = some(5).system.weight.requires_grad_()  # pyright: ignore[reportAttributeAccessIssue]
     assert not supports(dataclasses.replace(some(5), system=dataclasses.replace(some(5).system, weight=weight)))

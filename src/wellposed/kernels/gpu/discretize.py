@@ -20,6 +20,7 @@ from torch import Tensor
 
 from wellposed.kernels.discretize import Discretisation
 from wellposed.kernels.gpu.mode_scan import STEPS, Modes
+from wellposed.kernels.gpu.pieces import jit
 
 _MODES, _CHANNELS, _WARPS = 16, 64, 4  # a program of the tables
 _BACK_MODES, _BACK_CHANNELS = 4, 128  # of their gradients, which are summed over channels
@@ -93,19 +94,19 @@ def _tile(modes: tuple[int, int], channels: tuple[int, int]) -> dict[str, Any]:
     return {"MODES": sizes[0], "CHANNELS": sizes[1], "num_warps": _WARPS}
 
 
-@triton.jit
+@jit
 @no_type_check
 def _times(ar, ai, br, bi):
     return ar * br - ai * bi, ar * bi + ai * br
 
 
-@triton.jit
+@jit
 @no_type_check
 def _load64(at, mask):
     return tl.load(at, mask, other=0.0).to(tl.float64)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _expm1(x):
     """``exp(x) - 1``, by its series where that cancels: the first term left out is ``x^7 / 8!`` of the whole."""
@@ -118,7 +119,7 @@ def _expm1(x):
     return tl.where(tl.abs(x) < 1 / 32, x * s, tl.exp(x) - 1)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _discrete(A_log_real, A_imag, log_dt, p, P, BILINEAR: tl.constexpr):
     """``dt, z, f, phi`` of some modes; where there is none, of ``lambda = -1``."""
@@ -141,7 +142,7 @@ def _discrete(A_log_real, A_imag, log_dt, p, P, BILINEAR: tl.constexpr):
     return dt, x, y, fr, fi, hr, hi
 
 
-@triton.jit
+@jit
 @no_type_check
 def _slope(x, y, fr, fi, hr, hi, BILINEAR: tl.constexpr):
     """``phi'(z)``."""
@@ -158,7 +159,7 @@ def _slope(x, y, fr, fi, hr, hi, BILINEAR: tl.constexpr):
     return tl.where(near, sr + 1 / 2, qr), tl.where(near, si, qi)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _tables(
     A_log_real,
@@ -203,7 +204,7 @@ def _tables(
         tl.store(out + P, (-w * _load64(at + 1, mask)).to(tl.float32).to(kind), mask)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _gradients(
     A_log_real,

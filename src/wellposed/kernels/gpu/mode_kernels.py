@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import no_type_check
 
-import triton
 import triton.language as tl
+
+from wellposed.kernels.gpu.pieces import jit
 
 # ruff: noqa: RUF005 -- Triton adds tuples, and unpacks none
 
 
-@triton.jit
+@jit
 @no_type_check
 def _place(program, batch, length, tiles, P: tl.constexpr, T: tl.constexpr, ROWS: tl.constexpr, MODES: tl.constexpr):
     """Of the tiles of a program: sequence, number in it, first of all rows, modes, and how many steps are left.
@@ -30,28 +31,28 @@ def _place(program, batch, length, tiles, P: tl.constexpr, T: tl.constexpr, ROWS
     return b.to(tl.int64), j, b.to(tl.int64) * length + j * T, p, left
 
 
-@triton.jit
+@jit
 @no_type_check
 def _pair(at, step, mask):
     """Real and imaginary part, ``step`` numbers apart."""
     return tl.load(at, mask, other=0.0).to(tl.float32), tl.load(at + step, mask, other=0.0).to(tl.float32)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _write(at, step, re, im, mask):
     tl.store(at, re.to(at.dtype.element_ty), mask)
     tl.store(at + step, im.to(at.dtype.element_ty), mask)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _advance(lr, li, xr, xi, vr, vi):
     """``lambda x + v``."""
     return lr * xr - li * xi + vr, lr * xi + li * xr + vi
 
 
-@triton.jit
+@jit
 @no_type_check
 def fold(
     v,
@@ -101,14 +102,14 @@ def fold(
         _write(at + DOWN_AT, P, dr, di, left > 0)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _combine(ar, ai, xr, xi, br, bi, yr, yi):
     """First the left one, then the right: ``b (a z + x) + y``."""
     return ar * br - ai * bi, ar * bi + ai * br, br * xr - bi * xi + yr, br * xi + bi * xr + yi
 
 
-@triton.jit
+@jit
 @no_type_check
 def carry(
     carries,
@@ -153,7 +154,7 @@ def carry(
         ci = tl.sum(tl.where(i == STEPS - 1, xi, 0.0), 0)[None, :]
 
 
-@triton.jit
+@jit
 @no_type_check
 def run(
     v,
@@ -202,7 +203,7 @@ def run(
             _write(to + (k * WIDE + 2 * P), P, xr, xi, k < left)
 
 
-@triton.jit
+@jit
 @no_type_check
 def run_back(
     g,

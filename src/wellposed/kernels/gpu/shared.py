@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wellposed.kernels import chunks
-from wellposed.kernels.device import triton_takes
+from wellposed.kernels.device import has_triton
 from wellposed.kernels.discretize import Discretisation
 from wellposed.kernels.gpu.discretize import Parameters
 from wellposed.kernels.gpu.mode_scan import STEPS
@@ -22,7 +22,7 @@ def supports(work: Work) -> bool:
     if not isinstance(work.system, SharedParameters):
         return False
     given = [t for t in (work.u, work.D, work.state) if t is not None]
-    if not triton_takes(*given, *_parameters(work.system)):
+    if not all(has_triton(t) for t in (*given, *_parameters(work.system))):
         return False
     return work.u.numel() > 0 and work.system.A_imag.numel() > 0 and not work.system.weight.requires_grad
 

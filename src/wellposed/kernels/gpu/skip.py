@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wellposed.kernels.device import interpreted
+from wellposed.kernels.gpu.pieces import jit
 
 _ROWS, _CHANNELS, _WARPS = 64, 64, 8
 
@@ -37,7 +38,7 @@ def _grid(u: Rows) -> tuple[tuple[int, int], dict[str, Any]]:
     return (-(-u.shape[0] // rows), -(-u.shape[1] // channels)), tile
 
 
-@triton.jit
+@jit
 @no_type_check
 def _skip(
     g,
