@@ -15,7 +15,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wellposed.kernels.device import transformed
+
 GROUP = 16
+_FEW = 32
+"""Steps that matrices take one after another: their powers, for groups, would cost more than they spare."""
 
 Steps = Float[Tensor, "channel batch step state"]
 State = Float[Tensor, "channel batch state"]
@@ -28,7 +32,7 @@ def scan(s: Steps, A: Float[Tensor, "channel state *state"], x0: State) -> Steps
     """
     if torch.compiler.is_exporting():
         return doubling(s, A, x0)
-    return _apply(s, A, x0)
+    return _apply(s, A.to(s.dtype) if _few_matrices(s, A) else A, x0)
 
 
 def times(A: Tensor, x: Tensor) -> Tensor:
@@ -77,6 +81,8 @@ def _(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
 
 
 def _plain_scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
+    if _few_matrices(s, A):
+        return _scan_matrices(s, A.to(s.dtype), x0)
     s, A, x0 = _aligned(s), _aligned(A), _aligned(x0)
     out = torch.empty(s.shape, dtype=s.dtype, device=s.device)
     if A.ndim == 2:  # complex numbers are safe here, out of the compilers' sight
@@ -84,6 +90,19 @@ def _plain_scan(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     else:
         _scan_into(out, s, A, x0)
     return out
+
+
+def _few_matrices(s: Tensor, A: Tensor) -> bool:
+    return A.ndim == 3 and s.shape[2] <= _FEW
+
+
+def _scan_matrices(s: Tensor, A: Tensor, x: Tensor, *, backwards: bool = False) -> Tensor:
+    """Step by step, with time in front, so that what a product reads and writes lies in one piece."""
+    turned, x = A.mT.contiguous(), x.contiguous()
+    states = s.permute(2, 0, 1, 3).clone(memory_format=torch.contiguous_format)
+    for step in reversed(states.unbind()) if backwards else states.unbind():
+        x = step.baddbmm_(x, turned)
+    return states.permute(1, 2, 0, 3).contiguous()
 
 
 def _aligned(t: Tensor) -> Tensor:
@@ -105,20 +124,19 @@ def _scan_into(out: Tensor, s: Tensor, A: Tensor, x0: Tensor) -> None:
         _scan_into(ends, added, power_of_two(A, GROUP.bit_length() - 1), x0)
         state = torch.cat([x0[:, :, None], ends[:, :, :-1]], 2)
         for i in range(GROUP):
-            _advance(groups[..., i, :], one, state, inputs[..., i, :])
-            state = groups[..., i, :]
+            state = _advance(groups[..., i, :], one, state, inputs[..., i, :])
         last = ends[:, :, -1]
     for j in range(whole, J):
-        _advance(out[:, :, j], one, last, s[:, :, j])
-        last = out[:, :, j]
+        last = _advance(out[:, :, j], one, last, s[:, :, j])
 
 
-def _advance(out: Tensor, A: Tensor, x: Tensor, s: Tensor) -> None:
-    """``out = A x + s``."""
+def _advance(out: Tensor, A: Tensor, x: Tensor, s: Tensor) -> Tensor:
+    """``out = A x + s``, and the same in one piece where the next product would have to copy it."""
     if A.ndim == 3:
-        torch.add(times(A, x), s, out=out)
-    else:
-        torch.addcmul(s, A.reshape(A.shape[0], *[1] * (x.ndim - 2), A.shape[1]), x, out=out)
+        x = times(A, x).add_(s)
+        out.copy_(x)
+        return x
+    return torch.addcmul(s, A.reshape(A.shape[0], *[1] * (x.ndim - 2), A.shape[1]), x, out=out)
 
 
 class _Scan(torch.autograd.Function):
@@ -138,7 +156,7 @@ class _Scan(torch.autograd.Function):
         """The adjoint recurrence runs the other way: ``r_j = g_j + A^T r_{j+1}``."""
         A, x0, x = ctx.saved_tensors
         back = adjoint(A)
-        r = _apply(grad.flip(2), back, torch.zeros_like(x0)).flip(2)
+        r = _scan_back(grad, back, torch.zeros_like(x0))
         before = torch.cat([x0[:, :, None], x[:, :, :-1]], 2)
         return r, _gradient_of_A(A, r, before).to(A.dtype), times(back.to(r.dtype), r[:, :, 0])
 
@@ -169,6 +187,14 @@ class _ScanWithTangents(_Scan):
 
 def _apply(s: Tensor, A: Tensor, x0: Tensor) -> Tensor:
     return (_Scan if torch.compiler.is_compiling() else _ScanWithTangents).apply(s, A, x0)
+
+
+def _scan_back(grad: Tensor, A: Tensor, x: Tensor) -> Tensor:
+    """From the last step to the first."""
+    seen = torch.is_grad_enabled() or torch.compiler.is_compiling() or transformed()
+    if _few_matrices(grad, A) and not seen:
+        return _scan_matrices(grad, A, x, backwards=True)
+    return _apply(grad.flip(2), A, x).flip(2)
 
 
 def _gradient_of_A(A: Tensor, r: Tensor, x: Tensor) -> Tensor:
