@@ -13,6 +13,8 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,15 @@ from wellposed.records import provenance
 
 BATCH, CHANNELS, STATES = 4, 64, 64
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
-LAYERS = {"s4d": S4D, "s4ptd": S4PTD, "s4": S4, "s5": S5, "s5ptd": S5PTD, "liquid-s4": LiquidS4}
+LAYERS: dict[str, Callable[..., Any]] = {
+    "s4d": S4D,
+    "s4ptd": S4PTD,
+    "s4": S4,
+    "s5": S5,
+    "s5ptd": S5PTD,
+    "liquid-s4": LiquidS4,
+    "liquid-s4-kb": partial(LiquidS4, kernel="kb"),
+}
 CASES = ("baseline", *(f"{name} {mode}" for name in LAYERS for mode in ("scan", "conv")))
 
 
@@ -117,16 +127,19 @@ def measure_steps(name: str, device: str, steps: int = 200) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> None:
-    """Print every row with its ratio to the baseline of the same length."""
+    """Print every row with its ratio to the baseline of the same length, and how many times S4D's scan it takes."""
     base = {row["length"]: row for row in rows if row["case"] == "baseline"}
+    s4d = {row["length"]: row["both"] for row in rows if row["case"] == "s4d scan"}
     print(
-        f"{'case':15} {'length':>7} {'forward':>10} {'+ backward':>11} {'peak MiB':>9}   baseline / this: time, memory"
+        f"{'case':17} {'length':>7} {'forward':>10} {'+ backward':>11} {'peak MiB':>9} {'/ S4D':>6}"
+        "   baseline / this: time, memory"
     )
     for row in rows:
         b = base.get(row["length"])
+        times = f"{row['both'] / s4d[row['length']]:6.2f}" if row["length"] in s4d else " " * 6
         ratio = "" if b is None else f"{b['both'] / row['both']:8.1f} {b['bytes'] / row['bytes']:8.1f}"
-        numbers = f"{1e3 * row['forward']:7.1f} ms {1e3 * row['both']:8.1f} ms {row['bytes'] / 2**20:9.0f}"
-        print(f"{row['case']:15} {row['length']:7} {numbers}   {ratio}")
+        numbers = f"{1e3 * row['forward']:7.1f} ms {1e3 * row['both']:8.1f} ms {row['bytes'] / 2**20:9.0f} {times}"
+        print(f"{row['case']:17} {row['length']:7} {numbers}   {ratio}")
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
