@@ -24,10 +24,31 @@ import pytest
 import torch
 from torch import Tensor
 
-from wellposed.kernels import BACKENDS, DenseRecurrence, DiagonalParameters, SharedParameters, Work, run
+from wellposed.kernels import (
+    BACKENDS,
+    DenseRecurrence,
+    DiagonalParameters,
+    LowRankRecurrence,
+    SharedParameters,
+    Spectrum,
+    Work,
+    run,
+)
 
 LENGTHS = (1, 2, 3, 15, 16, 17, 63, 64, 65, 129, 200)
-KINDS = ("diagonal", "diagonal-bilinear", "diagonal-shared-systems", "dense", "shared", "shared-bilinear")
+KINDS = (
+    "diagonal",
+    "diagonal-bilinear",
+    "diagonal-shared-systems",
+    "low-rank",
+    "low-rank-2-two-inputs",
+    "dense",
+    "dense-two-inputs",
+    "shared",
+    "shared-bilinear",
+)
+REAL = (DenseRecurrence, LowRankRecurrence)
+"""Structures whose states are real numbers to the loop."""
 DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
 
 
@@ -40,9 +61,14 @@ def system(kind: str, *, channels: int = 3, modes: int = 2, directions: int = 1)
     C = random(directions, channels, modes, 2, seed=4)
     weight = torch.tensor([2.0, 1.0, 2.0, 2.0], dtype=torch.float64)[:modes]
     disc: Any = "bilinear" if kind.endswith("bilinear") else "zoh"
-    if kind == "dense":
+    B = random(channels, 2 * modes, *[2] * kind.endswith("two-inputs"), seed=2)
+    if kind.startswith("dense"):
         A = 0.9 * torch.linalg.qr(random(channels, 2 * modes, 2 * modes, seed=1)).Q
-        return DenseRecurrence(A, random(channels, 2 * modes, seed=2), C.flatten(2))
+        return DenseRecurrence(A, B, C.flatten(2))
+    if kind.startswith("low-rank"):
+        decay, angle = -0.03 - 0.3 * random(channels, modes, seed=1) ** 2, 2 * random(channels, modes, seed=11)
+        U, V = 0.3 * random(2, channels, 2 if kind.startswith("low-rank-2") else 1, 2 * modes, seed=12)
+        return LowRankRecurrence(Spectrum(decay, angle), U, V, B, C.flatten(2))
     if kind.startswith("shared"):
         real, imag, log_dt = random(modes, seed=1), 20 * random(modes, seed=2), random(modes, seed=5) - 3
         return SharedParameters(real, imag, random(modes, channels, 2, seed=3), C, log_dt, weight, disc)
@@ -54,7 +80,7 @@ def system(kind: str, *, channels: int = 3, modes: int = 2, directions: int = 1)
 
 def work(kind: str, length: int, *, batch: int = 2, directions: int = 1, **options: Any) -> Work:
     made = system(kind, directions=directions)
-    u = random(batch, length, 3, seed=6)
+    u = random(batch, length, 3 * (2 if kind.endswith("two-inputs") else 1), seed=6)
     if (lengths := options.get("lengths")) is not None:
         u = torch.where(torch.arange(length)[:, None] < lengths[:, None, None], u, 0.0)
     if options.pop("with_state", False):
@@ -64,7 +90,7 @@ def work(kind: str, length: int, *, batch: int = 2, directions: int = 1, **optio
 
 
 def _states(made: Any) -> int:
-    return made.states if isinstance(made, DenseRecurrence) else 2 * made.A_imag.shape[-1]
+    return made.states if isinstance(made, REAL) else 2 * made.A_imag.shape[-1]
 
 
 # --- the loop
@@ -82,8 +108,8 @@ def _discrete(lam: Tensor, dt: Tensor, disc: str) -> tuple[Tensor, Tensor]:
 
 def _matrices(s: Any, channels: int) -> tuple[Tensor, Tensor, Tensor]:
     """``A, B`` and ``C`` (for real parts of ``C x``) with a state axis that all structures share."""
-    if isinstance(s, DenseRecurrence):
-        return s.A, s.B[..., None], s.C
+    if isinstance(s, REAL):
+        return _written_out(s), s.B if s.B.ndim == 3 else s.B[..., None], s.C
     lam, B, C = torch.complex(-s.A_log_real.exp(), s.A_imag), _complex(s.B), _complex(s.C) * s.weight
     if isinstance(s, SharedParameters):
         bar, gain = _discrete(lam, s.log_dt.exp(), s.disc)
@@ -91,6 +117,15 @@ def _matrices(s: Any, channels: int) -> tuple[Tensor, Tensor, Tensor]:
     index = torch.arange(channels) % len(lam)
     bar, gain = _discrete(lam[index], s.log_dt.exp()[:, None], s.disc)
     return torch.diag_embed(bar), (gain * B[index])[..., None], C
+
+
+def _written_out(s: Any) -> Tensor:
+    """``A`` as a matrix; one of low rank from its definition, mode by mode."""
+    if isinstance(s, DenseRecurrence):
+        return s.A
+    lam = torch.complex(s.modes.decay, s.modes.angle).exp()
+    blocks = torch.stack([torch.stack([lam.real, -lam.imag], -1), torch.stack([lam.imag, lam.real], -1)], -2)
+    return torch.stack([torch.block_diag(*b) for b in blocks]) + torch.einsum("hri,hrj->hij", s.U, s.V)
 
 
 def loop(w: Work) -> tuple[Tensor, Tensor]:
@@ -104,20 +139,20 @@ def loop(w: Work) -> tuple[Tensor, Tensor]:
         y, x = _one(w.system, A, B, C[0], u, x0)
         if len(C) == 2:
             y = y + _one(w.system, A, B, C[1], u.flip(0), None)[0].flip(0)
-        y = y if w.D is None else y + w.D * u
+        y = y if w.D is None else y + w.D * u[:, : len(w.D)]
         rows.append(torch.nn.functional.pad(y, (0, 0, 0, w.u.shape[1] - length)))
         states.append(x)
     return torch.stack(rows), torch.stack(states)
 
 
 def _one(s: Any, A: Tensor, B: Tensor, C: Tensor, u: Tensor, x0: Tensor | None) -> tuple[Tensor, Tensor]:
-    shared, dense = isinstance(s, SharedParameters), isinstance(s, DenseRecurrence)
+    shared, dense = isinstance(s, SharedParameters), isinstance(s, REAL)
     x = torch.zeros(B.shape[:1] if shared else B.shape[:2], dtype=A.dtype)
     if x0 is not None:
         x = x0 if dense else _complex(x0.unflatten(-1, (-1, 2)))
     ys = []
     for now in u:
-        added = B @ now.to(B.dtype) if shared else B[..., 0] * now[:, None]
+        added = B @ now.to(B.dtype) if shared else (B * now.unflatten(0, (-1, len(B))).mT[:, None]).sum(-1)
         x = (A @ x[..., None])[..., 0] + added
         ys.append((C @ x).real if shared else (C * x).sum(-1).real)
     return torch.stack(ys), x if dense else torch.view_as_real(x.resolve_conj()).flatten(-2)

@@ -169,14 +169,10 @@ def test_modes_whose_square_overflows():
     assert gain.abs().max() < 1e-150
 
 
-def recurrences() -> list[Recurrence]:
-    return [system("diagonal").discretize(), system("dense").discretize()]
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_tables_of_a_recurrence(which: int):
+@pytest.mark.parametrize("kind", ["diagonal", "low-rank", "dense"])
+def test_tables_of_a_recurrence(kind: str):
     """Columns, rows and coarser steps are powers of the one-step matrix."""
-    recurrence = recurrences()[which]
+    recurrence: Recurrence = system(kind).discretize()
     A = recurrence.transition
     if A.ndim == 2:
         lam = torch.view_as_complex(A.unflatten(1, (-1, 2)).contiguous())
@@ -196,7 +192,7 @@ def test_tables_of_a_recurrence(which: int):
         torch.testing.assert_close(moved[:, b], right, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "dense"])
+@pytest.mark.parametrize("kind", ["diagonal", "low-rank", "dense"])
 @pytest.mark.parametrize("chunk", [1, 7, 64, 500])
 def test_the_size_of_chunks_does_not_matter(kind: str, chunk: int, monkeypatch: pytest.MonkeyPatch):
     made, u = system(kind), random(2, 200, 3)

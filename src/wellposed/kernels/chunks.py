@@ -15,8 +15,8 @@ from wellposed.kernels.padding import align_right
 from wellposed.kernels.recurrence import Recurrence
 from wellposed.kernels.scan import scan, times
 from wellposed.kernels.shared import SharedParameters, SharedRecurrence
-from wellposed.kernels.tables import Tables, run_chunks
-from wellposed.kernels.work import Output, Sequences, Work, in_both_directions
+from wellposed.kernels.tables import Tables, in_reverse, run_chunks
+from wellposed.kernels.work import Inputs, Output, Sequences, Work, in_both_directions
 
 _LARGEST_CHUNK = 64
 _SEGMENT = 2**21  # numbers: 8 MB in float32, which allocators keep at hand and caches nearly hold
@@ -39,15 +39,16 @@ def _run_channels(work: Work) -> Output:
     assert not isinstance(work.system, SharedParameters)
     recurrence = work.system.discretize()
     chunk = chunk_length(work.u)
-    tables = Tables.of(recurrence, chunk, work.D, work.u.dtype)
+    inputs = recurrence.inputs
+    tables = Tables.of(recurrence, chunk, _skip_of_first(work.D, inputs), work.u.dtype)
 
-    def forward(u: Sequences, direction: int) -> Output:
-        batch, _, channels = u.shape
+    def forward(u: Inputs, direction: int) -> Output:
+        batch, channels = u.shape[0], u.shape[2] // inputs
         x = None if work.state is None or direction else work.state.transpose(0, 1)
         x = u.new_zeros(channels, batch, recurrence.states) if x is None else x
         outputs = []
-        for part in u.split(max(chunk, segment(u, channels) // chunk * chunk), 1):
-            y, x = run_chunks(recurrence, tables[direction], permuted(part, (2, 0, 1)), x)
+        for part in u.split(max(chunk, segment(u, u.shape[2]) // chunk * chunk), 1):
+            y, x = run_chunks(recurrence, tables[direction], _by_channel(part, inputs), x)
             outputs.append(permuted(y, (1, 2, 0)))
         return joined(outputs), x.transpose(0, 1)
 
@@ -57,7 +58,19 @@ def _run_channels(work: Work) -> Output:
     return y, state if work.want_state else None
 
 
-def chunk_length(u: Sequences) -> int:
+def _skip_of_first(D: Tensor | None, inputs: int) -> Tensor | None:
+    """The skip of each channel's first input, none of the others."""
+    return D if D is None or inputs == 1 else F.pad(D[:, None], (0, inputs - 1))[..., None]
+
+
+def _by_channel(u: Inputs, inputs: int) -> Float[Tensor, "channel batch length_input"]:
+    """Channels first; several inputs of one are neighbours in each step."""
+    if inputs == 1:
+        return permuted(u, (2, 0, 1))
+    return permuted(u.unflatten(2, (inputs, -1)), (3, 0, 1, 2)).flatten(2)
+
+
+def chunk_length(u: Inputs) -> int:
     """Steps a chunk: tables cost as many columns, products as many rows as there are chunks; 64 is enough.
 
     By comparisons alone, so that a compiler which keeps sizes open still sees a number; and one that compiles, whose
@@ -70,7 +83,7 @@ def chunk_length(u: Sequences) -> int:
     return chunk if length > chunk else int(length)
 
 
-def segment(u: Sequences, numbers: int) -> int:
+def segment(u: Inputs, numbers: int) -> int:
     """How many steps at a time go through a layer that holds so many numbers for each step of each sequence."""
     whole = u.is_cuda or torch.compiler.is_compiling()  # a GPU has no such cache, and compiled code no loop over it
     return u.shape[1] if whole else max(1, _SEGMENT // (len(u) * numbers))
@@ -120,7 +133,7 @@ class _PermutedWithTangents(_Permuted):
 
 def final_state(
     recurrence: Recurrence,
-    u: Sequences,
+    u: Inputs,
     state: Float[Tensor, "batch channel state"] | None,
     lengths: Int[Tensor, " batch"] | None,
 ) -> Float[Tensor, "batch channel state"]:
@@ -128,14 +141,13 @@ def final_state(
 
     Every chunk is folded and weighed by the steps that follow it. Zeros in front of a shorter sequence change nothing.
     """
-    batch, length, channels = u.shape
-    chunk = chunk_length(u)
+    (batch, length, width), inputs = u.shape, recurrence.inputs
+    chunk, channels = chunk_length(u), width // inputs
     count = -(-length // chunk)
-    aligned = align_right(u, lengths).permute(2, 0, 1)
-    chunks = F.pad(aligned, (count * chunk - length, 0)).reshape(channels, batch * count, chunk)
-    columns = recurrence.columns(chunk).to(u.dtype)
-    folded = (chunks @ columns.flip(-1).mT).unflatten(1, (batch, count))
-    carry = recurrence.every(chunk).transition
+    aligned = align_right(u, lengths).unflatten(2, (inputs, channels)).permute(3, 0, 1, 2)
+    chunks = F.pad(aligned, (0, 0, count * chunk - length, 0)).reshape(channels, batch * count, chunk * inputs)
+    columns, _, carry = recurrence.chunk_tables(chunk)
+    folded = (chunks @ in_reverse(columns.to(u.dtype), inputs).mT).unflatten(1, (batch, count))
     x = scan(folded, carry, u.new_zeros(channels, batch, recurrence.states))[:, :, -1]
     if state is not None and lengths is None:
         x = x + times(recurrence.every(length).transition.to(u.dtype), state.transpose(0, 1))

@@ -15,7 +15,7 @@ class DenseRecurrence(PoweredRecurrence):
     """Any real matrices ``A``, in discrete time already."""
 
     A: Float[Tensor, "channel state state"]
-    B: Float[Tensor, "channel state"]
+    B: Float[Tensor, "channel state *input"]
     C: Float[Tensor, "direction channel state"]
 
     def discretize(self) -> DenseRecurrence:

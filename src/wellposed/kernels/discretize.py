@@ -12,7 +12,7 @@ Discretisation = Literal["zoh", "bilinear"]
 DISCRETISATIONS: tuple[Discretisation, ...] = ("zoh", "bilinear")
 
 # |lambda_bar|^2 - 1 as close to -1 as float64 comes: a mode that forgets within one step, but has a logarithm.
-_FORGOTTEN = -1 + 2.0**-52
+FORGOTTEN = -1 + 2.0**-52
 
 
 # The series of (exp(z) - 1) / z below |z| = 1e-2: the first term left out is z^8 / 9! < 3e-22.
@@ -98,5 +98,5 @@ def _log_bilinear(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     below = (1 - x / 2) ** 2 + (y / 2) ** 2
     # At z = -2 exactly lambda_bar is 0, of which there is no logarithm.
     gone = (x == -2) & (y == 0)
-    decay = torch.log1p(torch.where(gone, _FORGOTTEN, 2 * x / below)) / 2
+    decay = torch.log1p(torch.where(gone, FORGOTTEN, 2 * x / below)) / 2
     return decay, torch.atan2(y, torch.where(gone, 1.0, 1 - (x**2 + y**2) / 4))

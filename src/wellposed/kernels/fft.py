@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from wellposed.kernels.recurrence import Recurrence
 from wellposed.kernels.scan import scan
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.tables import with_skip
-from wellposed.kernels.work import Output, Sequences, Work, in_both_directions
+from wellposed.kernels.work import Inputs, Output, Sequences, Work, in_both_directions
 
 
 def supports(work: Work) -> bool:
@@ -28,9 +29,13 @@ def run(work: Work) -> Output:
         return run_shared(work, work.system.discretize(work.u.dtype), _convolved_states)
     recurrence = work.system.discretize()
 
-    def forward(u: Sequences, direction: int) -> Output:
-        kernel = kernel_values(recurrence, direction, u.shape[1], u.dtype)[..., 0, 0]
-        y = convolve(u.permute(2, 0, 1), with_skip(kernel, None if direction else work.D)).permute(1, 2, 0)
+    def forward(u: Inputs, direction: int) -> Output:
+        inputs = recurrence.inputs
+        kernel = kernel_values(recurrence, direction, u.shape[1], u.dtype)[..., 0, :]
+        kernel = kernel.permute(2, 0, 1).flatten(0, 1)  # as the inputs lie: the first of all channels, then the second
+        skip = None if work.D is None or direction else F.pad(work.D, (0, len(kernel) - len(work.D)))
+        y = convolve(u.permute(2, 0, 1), with_skip(kernel, skip))
+        y = (y if inputs == 1 else y.unflatten(0, (inputs, -1)).sum(0)).permute(1, 2, 0)
         return y if work.state is None or direction else y + _read_out(recurrence, work.state, u.shape[1]), None
 
     y, _ = in_both_directions(work, recurrence.directions, forward)

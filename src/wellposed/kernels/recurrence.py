@@ -52,6 +52,10 @@ class Recurrence(ABC):
         """``columns(count)``, and ``rows(count + 1)`` of each direction: what a chunk of ``count`` steps needs."""
         return self.columns(count), [self.rows(count + 1, direction) for direction in range(self.directions)]
 
+    def chunk_tables(self, count: int) -> tuple[Tensor, list[Tensor], Tensor]:
+        """``tables(count)``, and the transition of ``every(count)``; for structures that find all of them at once."""
+        return *self.tables(count), self.every(count).transition
+
     @abstractmethod
     def every(self, steps: int) -> Recurrence:
         """The recurrence whose ``A`` is ``A^steps``."""

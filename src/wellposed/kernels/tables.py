@@ -45,8 +45,8 @@ class Tables(NamedTuple):
         delayed: bool = False,
     ) -> list[Tables]:
         """For each direction; the skip belongs to the first. ``delayed``: a state sees the inputs before its step."""
-        columns, rows = recurrence.tables(chunk)
-        columns, carry = columns.to(dtype), recurrence.every(chunk).transition
+        columns, rows, carry = recurrence.chunk_tables(chunk)
+        columns = columns.to(dtype)
         m, p = recurrence.inputs, recurrence.outputs
         made = []
         for own, skip in zip((t.to(dtype) for t in rows), (D, None), strict=False):

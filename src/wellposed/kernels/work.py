@@ -10,10 +10,12 @@ from torch import Tensor
 
 from wellposed.kernels.dense import DenseRecurrence
 from wellposed.kernels.diagonal import DiagonalParameters
+from wellposed.kernels.low_rank import LowRankRecurrence
 from wellposed.kernels.padding import reverse
 from wellposed.kernels.shared import SharedParameters
 
 Sequences = Float[Tensor, "batch length channel"]
+Inputs = Float[Tensor, "batch length input_channel"]
 State = Float[Tensor, "batch *state"]
 Output = tuple[Sequences, State | None]
 """The sequences that come out, and the last state where it was asked for."""
@@ -24,18 +26,19 @@ class Work:
     """Sequences to be sent through systems. Padding behind ``lengths`` is zero; what comes out there is not
     looked at, nor is the gradient that goes back there.
 
-    ``state`` continues an earlier call and belongs to the forward direction, as does the skip ``D``.
+    ``state`` continues an earlier call and belongs to the forward direction, as does the skip ``D``. Of
+    several inputs a channel the first of all channels come first in ``u``, then the second; ``D`` is the first's.
     """
 
-    system: DiagonalParameters | DenseRecurrence | SharedParameters
-    u: Sequences
+    system: DiagonalParameters | LowRankRecurrence | DenseRecurrence | SharedParameters
+    u: Inputs
     D: Float[Tensor, " channel"] | None = None
     state: State | None = None
     lengths: Int[Tensor, " batch"] | None = None
     want_state: bool = False
 
 
-def in_both_directions(work: Work, directions: int, forward: Callable[[Sequences, int], Output]) -> Output:
+def in_both_directions(work: Work, directions: int, forward: Callable[[Inputs, int], Output]) -> Output:
     """``forward(u, 0)``, and where there are two directions ``forward(reversed u, 1)``, reversed again, added to it.
 
     For backends that know one direction only.

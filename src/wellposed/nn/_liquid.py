@@ -12,7 +12,7 @@ from torch import Tensor
 from wellposed import kernels
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError
-from wellposed.kernels import DenseRecurrence, Work, reverse
+from wellposed.kernels import DenseRecurrence, LowRankRecurrence, Work, reverse
 from wellposed.nn._config import built_from
 from wellposed.nn._initial import check_name
 from wellposed.nn._lengths import Lengths
@@ -63,7 +63,7 @@ class LiquidS4(S4):
         channels, states = super().state_shape
         return channels, states + self.degree - 1
 
-    def _powers(self, system: DenseRecurrence) -> list[Tensor]:
+    def _powers(self, system: LowRankRecurrence | DenseRecurrence) -> list[Tensor]:
         """``B, B^2, ...``, powers of complex numbers mode by mode, each ``(channel, state)``."""
         powers = [system.B]
         for _ in range(self.degree - 1):
@@ -100,7 +100,7 @@ class LiquidS4(S4):
 
     def _filter(
         self,
-        system: DenseRecurrence,
+        system: LowRankRecurrence | DenseRecurrence,
         u: Tensor,
         lengths: Tensor | None,
         state: Tensor | None,
@@ -109,13 +109,12 @@ class LiquidS4(S4):
     ) -> tuple[Tensor, Tensor | None]:
         whole = self._with_past(u, state)
         x = None if state is None else state[..., : 1 - self.degree]
+        products, powers = self._products(whole), self._powers(system)
+        if self.kernel == "kb":  # the same A and C: further inputs of one system
+            system, u = replace(system, B=torch.stack(powers, -1)), torch.cat(products, 2)
         y, last = kernels.run(Work(system, u, D, x, lengths, want_state), self.mode)
-        for v, B in zip(self._products(whole)[1:], self._powers(system)[1:], strict=True):
-            if self.kernel == "kb":  # the same A and C: outputs and states add up
-                work = Work(replace(system, B=B), v, None, None, lengths, want_state)
-                more, extra = kernels.run(work, self.mode)
-                y, last = y + more, None if last is None or extra is None else last + extra
-            else:
+        if self.kernel == "polyb":
+            for v, B in zip(products[1:], powers[1:], strict=True):
                 y = y + (system.C[0] * B).sum(-1).to(u.dtype) * v
         return y, None if last is None else torch.cat([last, self._recent(whole, lengths)], -1)
 

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from wellposed._checks import positive_int
-from wellposed.kernels import DenseRecurrence, Discretisation, adjoint, as_float64, times
+from wellposed.kernels import DenseRecurrence, Discretisation, LowRankRecurrence, Spectrum, as_float64
+from wellposed.kernels.low_rank import matrix_of
+from wellposed.kernels.woodbury import bilinear_low_rank
 from wellposed.linalg import matrix_exp
 from wellposed.nn._config import built_from
 from wellposed.nn._initial import low_rank
@@ -50,45 +52,31 @@ class S4(SISOLayer):
 
     def _rows(self) -> Tensor:
         """``Re(C x)`` of each direction as a row for ``[Re x, Im x]``, ``(direction, channel, state)``."""
-        C = self._weighted_C()
-        return torch.stack([C[..., 0], -C[..., 1]], -1).flatten(2)
+        count = as_float64(self.count)
+        return (as_float64(self.C) * torch.stack([count, -count], -1)).flatten(2)
 
-    def _kernel_system(self) -> DenseRecurrence:
-        """The systems in discrete time, as real matrices."""
+    def _kernel_system(self) -> LowRankRecurrence | DenseRecurrence:
+        """The systems in discrete time: diagonal plus low rank under the bilinear rule, matrices under the other."""
+        return self._bilinear() if self.disc == "bilinear" else self._held()
+
+    def _bilinear(self) -> LowRankRecurrence:
+        log_real, imag, P, B = (self._repeated(p) for p in (self.A_log_real, self.A_imag, self.P, self.B))
+        log_dt, count = as_float64(self.log_dt), as_float64(self.count)
+        decay, angle, U, V, B = bilinear_low_rank(log_real, imag, P, B, log_dt, count)
+        return LowRankRecurrence(Spectrum(decay, angle), U, V, B, self._rows())
+
+    def _held(self) -> DenseRecurrence:
+        """By the exponential of ``[[A, B], [0, 0]]``, which holds both that of ``A`` and the integral for ``B``."""
         Lambda, P, Q = self._continuous()
         dt = as_float64(self.log_dt).exp()[:, None]
-        B, C = self._repeated(self.B).flatten(1), self._rows()
-        if self.disc == "bilinear":
-            R = _resolvent(Lambda, P, Q, dt / 2)
-            A_bar = 2 * R - torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
-            return DenseRecurrence(A_bar, dt * (R @ B[..., None])[..., 0], C)
-        A = _blocks(Lambda) - P @ Q.mT
-        # exp of [[A, B], [0, 0]] holds both exp(A) and the integral that makes B_bar.
-        top = torch.cat([A, B[..., None]], -1) * dt[..., None]
+        top = (
+            torch.cat([matrix_of(Lambda) - P @ Q.mT, self._repeated(self.B).flatten(1)[..., None]], -1) * dt[..., None]
+        )
         both = matrix_exp(torch.cat([top, torch.zeros_like(top[:, :1])], 1))
-        return DenseRecurrence(both[:, :-1, :-1], both[:, :-1, -1], C)
+        return DenseRecurrence(both[:, :-1, :-1], both[:, :-1, -1], self._rows())
 
     def system(self) -> DenseSystem:
         """The layer as it stands: real systems of continuous time, one a channel."""
         Lambda, P, Q = self._continuous()
         B, C = self._repeated(self.B).flatten(1), self._rows()[0]
-        return DenseSystem(_blocks(Lambda) - P @ Q.mT, B[..., None], C[:, None], as_float64(self.D)[:, None, None])
-
-
-def _blocks(Lambda: Tensor) -> Tensor:
-    """A diagonal complex matrix in real coordinates: blocks ``[[Re, -Im], [Im, Re]]``."""
-    re, im = Lambda.unflatten(-1, (-1, 2)).unbind(-1)
-    block = torch.stack([torch.stack([re, -im], -1), torch.stack([im, re], -1)], -2)  # (channel, mode, 2, 2)
-    eye = torch.eye(re.shape[-1], dtype=re.dtype, device=re.device)
-    return (eye[:, None, :, None] * block[:, :, :, None]).flatten(3, 4).flatten(1, 2)
-
-
-def _resolvent(Lambda: Tensor, P: Tensor, Q: Tensor, h: Tensor) -> Tensor:
-    """``(I - h (Lambda - P Q^T))^-1`` by Woodbury's formula: no matrix of the size of the state is inverted."""
-    re, im = (h[..., None] * Lambda.unflatten(-1, (-1, 2))).unbind(-1)
-    size = (1 - re) ** 2 + im**2
-    D = torch.stack([(1 - re) / size, im / size], -1).flatten(1)  # 1 / (1 - h lambda)
-    DP, DQ = times(D, P.mT).mT, times(adjoint(D), Q.mT).mT
-    small = h[..., None] * (Q.mT @ DP)
-    core = 1 / (1 + small) if small.shape[-1] == 1 else torch.linalg.inv(torch.eye(small.shape[-1]).to(small) + small)
-    return _blocks(D) - h[..., None] * DP @ core @ DQ.mT
+        return DenseSystem(matrix_of(Lambda) - P @ Q.mT, B[..., None], C[:, None], as_float64(self.D)[:, None, None])

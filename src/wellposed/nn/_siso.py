@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, ShapeError
-from wellposed.kernels import DenseRecurrence, DiagonalParameters, as_float64, times
+from wellposed.kernels import DenseRecurrence, DiagonalParameters, LowRankRecurrence, as_float64, times
 from wellposed.nn._initial import SCALES, Modes, Scale, check_name
 from wellposed.nn._state_space import StateSpaceConfig, StateSpaceLayer
 
@@ -102,15 +102,15 @@ class SISOLayer(StateSpaceLayer):
 
     def _repeated(self, parameter: Tensor) -> Tensor:
         """Shared systems written out, one a channel, in float64."""
-        copies = self.d_model // self.n_ssm
-        return as_float64(parameter).repeat(copies, *[1] * (parameter.ndim - 1))
+        copies, wide = self.d_model // self.n_ssm, as_float64(parameter)
+        return wide if copies == 1 else wide.repeat(copies, *[1] * (parameter.ndim - 1))
 
     def _weighted_C(self) -> Tensor:
         """Read-outs of each direction, every mode as often as it counts."""
         return as_float64(self.C) * as_float64(self.count)[:, None]
 
     @abstractmethod
-    def _kernel_system(self) -> DiagonalParameters | DenseRecurrence:
+    def _kernel_system(self) -> DiagonalParameters | LowRankRecurrence | DenseRecurrence:
         """The systems as the kernels take them."""
 
     def _constants(self) -> tuple[Tensor, ...]:
