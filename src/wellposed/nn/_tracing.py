@@ -7,7 +7,10 @@ from torch import Tensor
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether its values can be looked at here, to check them."""
+    """Whether its values can be looked at here, to check them.
+
+    On a GPU that waits until they are computed, which a CUDA graph under capture cannot.
+    """
     functorch = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
     if torch.compiler.is_compiling() or (tensor.is_cuda and torch.cuda.is_current_stream_capturing()):
         return False
