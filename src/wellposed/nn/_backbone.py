@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._encoders import encoder
+from wellposed.nn._fused import laid_out, normalised
 from wellposed.nn._layers import layer_factory
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._model_config import ModelConfig
-from wellposed.nn._norms import make_norm, normalise, normalise_step
+from wellposed.nn._norms import make_norm, normalise_step
 from wellposed.nn._residual_block import ResidualBlock
 
 States = tuple[Tensor, ...]
@@ -44,7 +45,7 @@ class Backbone(nn.Module):
     def forward(self, x: Tensor, *, lengths: Tensor | Lengths | None = None) -> Float[Tensor, "batch length channel"]:
         """Vectors at every step, zero in the padding."""
         lengths = self.true_lengths(x, lengths)
-        h = self.encoder(x, lengths)
+        h = self._encoded(x, lengths)
         for block in self.blocks:
             h = block(h, lengths=lengths)
         return self._finished(h, lengths)
@@ -54,15 +55,19 @@ class Backbone(nn.Module):
     ) -> tuple[Float[Tensor, "batch length channel"], States]:
         """The same after an earlier call, and the states for the next."""
         lengths = self.true_lengths(x, lengths)
-        h, states = self.encoder(x, lengths), []
+        h, states = self._encoded(x, lengths), []
         for block, before in zip(self.blocks, self._each(state), strict=True):
             h, after = block(h, lengths=lengths, state=before, return_state=True)
             states.append(after)
         return self._finished(h, lengths), tuple(states)
 
+    def _encoded(self, x: Tensor, lengths: Lengths | None) -> Tensor:
+        """In the memory layout that the blocks keep, so that they need not change it."""
+        h, first = self.encoder(x, lengths), self.blocks[0]
+        return laid_out(h, first.layer) if isinstance(first, ResidualBlock) else h
+
     def _finished(self, h: Tensor, lengths: Lengths | None) -> Tensor:
-        h = normalise(self.norm, h, lengths)
-        return h if lengths is None else lengths.zero(h)
+        return normalised(self.norm, h, lengths, inner=False)[0]
 
     def initial_state(self, batch: int) -> States:
         """The states before the first step."""

@@ -42,6 +42,9 @@ class SequenceLayer(nn.Module, ABC):
     _disturbances = 0
     """Noises on this layer; while there are some, single steps are refused."""
 
+    channels_first = False
+    """Whether it works on channels one by one, and so likes a sequence of each to lie together in memory on a GPU."""
+
     def __init__(self, d_model: int, *, bidirectional: bool = False) -> None:
         super().__init__()
         self.d_model = positive_int(d_model, "d_model")

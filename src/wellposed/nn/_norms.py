@@ -49,7 +49,7 @@ class MaskedBatchNorm(nn.BatchNorm1d):
             raise ShapeError(f"this norm takes (batch, length, {self.num_features}), got {tuple(x.shape)}")
         lengths = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
         if self.training:
-            _check_enough(x, lengths)
+            check_enough(x, lengths)
         if lengths is None:
             return super().forward(x.flatten(0, 1)).view(x.shape)
         x = lengths.zero(x)
@@ -82,7 +82,7 @@ class MaskedBatchNorm(nn.BatchNorm1d):
             running.copy_((1 - share) * running + share * new)
 
 
-def _check_enough(x: Sequences, lengths: Lengths | None) -> None:
+def check_enough(x: Sequences, lengths: Lengths | None) -> None:
     """Two values a channel at least; every sequence has one, so that only a batch of one has to be looked at."""
     batch, size, _ = x.shape
     alone = batch * size == 1

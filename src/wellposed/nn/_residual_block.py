@@ -12,11 +12,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wellposed.errors import ArgumentError
+from wellposed.kernels.layout import to_channels_last
 from wellposed.nn._block_config import BlockConfig
 from wellposed.nn._config import built_from
+from wellposed.nn._fused import gated, laid_out, normalised
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
-from wellposed.nn._norms import make_norm, normalise, normalise_step
+from wellposed.nn._norms import make_norm, normalise_step
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import TiedDropout
 
@@ -80,12 +82,15 @@ class ResidualBlock(nn.Module):
         """As of the layer: outputs in the padding are zero, and a state continues an earlier call."""
         self._check_input(u, 3, "(batch, length, d_model)")
         lengths = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
-        u = u if lengths is None else lengths.zero(u)
-        x = normalise(self.norm, u, lengths) if self.prenorm else u
+        laid = h = laid_out(u, self.layer)
+        if self.prenorm:
+            x, h = normalised(self.norm, h, lengths, inner=True)
+        else:
+            x = h = h if lengths is None else lengths.zero(h)
         found = self.layer(x, lengths=lengths, state=state, return_state=return_state)
-        z = self._around(u, found[0] if return_state else found)
-        z = z if self.prenorm else normalise(self.norm, z, lengths)
-        z = z if lengths is None else lengths.zero(z)
+        z = self._after(h, found[0] if return_state else found, lengths)
+        z = z if self.prenorm else normalised(self.norm, z, lengths, inner=False)[0]
+        z = z if laid is u else to_channels_last(z)
         return (z, found[1]) if return_state else z
 
     def initial_state(self, batch: int) -> Tensor:
@@ -119,8 +124,25 @@ class ResidualBlock(nn.Module):
         if u.dtype != own and not torch.is_autocast_enabled(u.device.type):
             raise ArgumentError(f"the sequence is {u.dtype}, this block {own}: convert one of them, or use autocast")
 
+    def _after(self, u: Tensor, y: Tensor, lengths: Lengths | None) -> Tensor:
+        """What follows the layer, and the input added; zero in the padding."""
+        z = gated(
+            y,
+            u,
+            None if self.glu == "none" else self.mix,
+            self.dropout,
+            activation=self.activation,
+            glu=self.glu,
+            residual=self.residual,
+            lengths=lengths,
+        )
+        if z is None:
+            z = self._around(u, y)
+            z = z if lengths is None else lengths.zero(z)
+        return z
+
     def _around(self, u: Tensor, y: Tensor) -> Tensor:
-        """What follows the layer, and the input added."""
+        """The same by modules, which may be anybody's; of whole sequences or of one step."""
         z = self._gated(y)
         return u + z if self.residual else z
 

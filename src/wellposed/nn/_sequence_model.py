@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wellposed.errors import ShapeError
+from wellposed.kernels.layout import to_channels_last
 from wellposed.nn._backbone import Backbone, States
 from wellposed.nn._config import built_from
 from wellposed.nn._graph_stepper import GraphStepper
@@ -103,7 +104,8 @@ class StreamingModel(SequenceModel):
 
     def _finished(self, pooled: Tensor, lengths: Lengths | None) -> Tensor:
         """The head; steps in the padding come out as zero."""
-        y = self.head(pooled)
+        # On a GPU steps come channels first; PyTorch's linear map would copy them so, and slowly.
+        y = self.head(to_channels_last(pooled) if self.pooling == "none" and pooled.is_cuda else pooled)
         return lengths.zero(y) if lengths is not None and self.pooling == "none" else y
 
     def initial_state(self, batch: int) -> States:

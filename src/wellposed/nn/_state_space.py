@@ -132,6 +132,7 @@ class StateSpaceLayer(SequenceLayer):
         return ("D",)
 
     resonates = True
+    channels_first = True
 
     def moved_by_discretisation(self, angle: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
         """The bilinear rule moves a resonance: docs/devdocs/errata.md, 3."""

@@ -1,0 +1,85 @@
+"""What stands around a layer, by kernels in Triton where they take it, else by the modules of the block.
+
+Modules that do more than their class says are always called: those with hooks, with parametrisations, or put in the
+place of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
+
+from wellposed.kernels.gate import Gate, activate_and_gate
+from wellposed.kernels.layout import inner_dtype, is_channels_first, kernels_take, to_channels_first
+from wellposed.kernels.norm import batch_norm, layer_norm
+from wellposed.nn._layer import SequenceLayer
+from wellposed.nn._lengths import Lengths
+from wellposed.nn._norms import MaskedBatchNorm, check_enough, normalise
+from wellposed.nn._tied_dropout import TiedDropout
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def laid_out(u: Tensor, layer: SequenceLayer) -> Tensor:
+    """Sequences as the layer, and the kernels around it, like them in memory; all others as they are."""
+    return to_channels_first(u) if layer.channels_first and kernels_take(u) else u
+
+
+def normalised(norm: Any, u: Tensor, lengths: Lengths | None, *, inner: bool) -> tuple[Tensor, Tensor]:
+    """What ``make_norm`` made, applied, zero in the padding; and ``u`` for the way around.
+
+    Kernels give it the precision of ``u``, or autocast's if it goes ``inner``, to a layer.
+    """
+    how: Any = {"lengths": None if lengths is None else lengths.values}
+    if _fits(u, norm, nn.LayerNorm) and tuple(norm.normalized_shape) == u.shape[2:]:
+        how |= {"dtype": inner_dtype(u) if inner else u.dtype}
+        return layer_norm(u, norm.weight, norm.bias, norm.eps, **how)
+    if _fits(u, norm, MaskedBatchNorm) and norm.running_mean is not None and norm.num_features == u.shape[2]:
+        if norm.training:
+            check_enough(u, lengths)
+        how |= {"momentum": norm.momentum, "training": norm.training, "dtype": inner_dtype(u) if inner else u.dtype}
+        running = (norm.running_mean, norm.running_var, norm.num_batches_tracked)
+        return batch_norm(u, norm.weight, norm.bias, norm.eps, running=running, **how)
+    u = u if lengths is None else lengths.zero(u)
+    x = normalise(norm, u, lengths)
+    return x if lengths is None or x is u else lengths.zero(x), u
+
+
+def gated(
+    y: Tensor,
+    u: Tensor,
+    linear: Any,
+    dropout: Any,
+    *,
+    activation: str,
+    glu: str,
+    residual: bool,
+    lengths: Lengths | None,
+) -> Tensor | None:
+    """All that follows the layer, the input ``u`` added, zero in the padding; ``None`` where modules must be called."""
+    if not (_untouched(dropout, nn.Dropout, TiedDropout) and dropout.p < 1 and kernels_take(u, y)):
+        return None
+    if not (is_channels_first(u) and (linear is None or _fits(u, linear, nn.Linear))):
+        return None
+    p = dropout.p if dropout.training else 0.0
+    gate = Gate(activation, glu, p, isinstance(dropout, TiedDropout))
+    weight, bias = (None, None) if linear is None else (linear.weight, linear.bias)
+    values = None if lengths is None else lengths.values
+    y, added = to_channels_first(y), u if residual else None
+    return activate_and_gate(y, added, weight, bias, gate, lengths=values, inner=inner_dtype(u), dtype=u.dtype)
+
+
+def _fits(u: Tensor, module: Any, kind: type[nn.Module]) -> bool:
+    """Whether kernels take the place of this module, for sequences that lie channels first."""
+    if not _untouched(module, kind) or module.weight is None or module.bias is None:
+        return False
+    return is_channels_first(u) and kernels_take(u, module.weight, module.bias)
+
+
+def _untouched(module: Any, *kinds: type[nn.Module]) -> bool:
+    """Whether a call does what one of these classes says and nothing else."""
+    if type(module) not in kinds or "forward" in vars(module) or _has_any_global_hook():
+        return False
+    return not any(getattr(module, name) for name in _HOOKS)
