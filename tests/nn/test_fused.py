@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import deepcopy
 from itertools import product
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 pytest.importorskip("triton")
@@ -121,6 +123,42 @@ def calls(block: ResidualBlock, u: Tensor) -> int:
         patch.setattr(nn.functional, "linear", linear)
         block(u)
     return count
+
+
+class Counted(TorchDispatchMode):
+    """PyTorch's own operations by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+class Passing(S4D):
+    """A layer that hands its input on."""
+
+    def _sequence(self, u: Tensor, lengths: Any, state: Any, want_state: bool) -> tuple[Tensor, None]:
+        return u.view_as(u), None
+
+
+@pytest.mark.parametrize("glu", ["full", "half", "half2"])
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_nothing_is_copied_or_added_besides(glu: Any, norm: Any):
+    """Sequences, gradients and the way around meet inside kernels; PyTorch multiplies matrices and adds a few sums."""
+    block = ResidualBlock(Passing(5, 6, seed=0), glu=glu, norm=norm, dropout=0.1).to(DEVICE)
+    u = sequences(3, 9, 5).permute(2, 0, 1).contiguous().permute(1, 2, 0).requires_grad_()
+    with Counted() as forward:
+        y = block(u)
+    with Counted() as backward:
+        y.backward(torch.ones_like(y))
+    assert forward.seen["mm"] == forward.seen["randint"] == 1
+    assert backward.seen["mm"] + backward.seen["addmm_"] == 2
+    assert backward.seen["sum"] == (2 if norm == "layer" else 1)
+    for both in (forward.seen, backward.seen):
+        assert not both.keys() & {"add", "add_", "clone", "mul", "where", "_to_copy", "addmm", "bmm", "t_copy"}
 
 
 class Doubled(nn.Linear):

@@ -63,7 +63,7 @@ class Backbone(nn.Module):
 
     def _encoded(self, x: Tensor, lengths: Lengths | None) -> Tensor:
         """In the memory layout that the blocks keep, so that they need not change it."""
-        h, first = self.encoder(x, lengths), self.blocks[0]
+        h, first = self.encoder(x, lengths), next(iter(self.blocks), None)
         return laid_out(h, first.layer) if isinstance(first, ResidualBlock) else h
 
     def _finished(self, h: Tensor, lengths: Lengths | None) -> Tensor:

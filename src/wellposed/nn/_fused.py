@@ -59,9 +59,9 @@ def gated(
     lengths: Lengths | None,
 ) -> Tensor | None:
     """All that follows the layer, the input ``u`` added, zero in the padding; ``None`` where modules must be called."""
-    if not (_untouched(dropout, nn.Dropout, TiedDropout) and dropout.p < 1 and kernels_take(u, y)):
+    if not (kernels_take(u, y) and is_channels_first(u) and (linear is None or _fits(u, linear, nn.Linear))):
         return None
-    if not (is_channels_first(u) and (linear is None or _fits(u, linear, nn.Linear))):
+    if not _untouched(dropout, nn.Dropout, TiedDropout) or dropout.p >= 1:
         return None
     p = dropout.p if dropout.training else 0.0
     gate = Gate(activation, glu, p, isinstance(dropout, TiedDropout))
@@ -73,9 +73,9 @@ def gated(
 
 def _fits(u: Tensor, module: Any, kind: type[nn.Module]) -> bool:
     """Whether kernels take the place of this module, for sequences that lie channels first."""
-    if not _untouched(module, kind) or module.weight is None or module.bias is None:
+    if not (kernels_take(u) and is_channels_first(u) and _untouched(module, kind)):
         return False
-    return is_channels_first(u) and kernels_take(u, module.weight, module.bias)
+    return module.weight is not None and module.bias is not None and kernels_take(u, module.weight, module.bias)
 
 
 def _untouched(module: Any, *kinds: type[nn.Module]) -> bool:
