@@ -82,6 +82,15 @@ def test_is_the_block_of_modules(options: dict[str, Any]):
     close([laid.detach()], [twin.eval()(u.double(), lengths=lengths).detach()])
 
 
+@pytest.mark.parametrize("options", [{}, {"prenorm": False}, {"glu": "none"}])
+@pytest.mark.parametrize("laid", [True, False])
+def test_outputs_can_be_changed_in_place(options: dict[str, Any], laid: bool):
+    block, u = made(**options), sequences(2, 9, 5)
+    y = block(u.permute(2, 0, 1).contiguous().permute(1, 2, 0) if laid else u)
+    y += 1
+    y.sum().backward()
+
+
 def test_padding_may_hold_anything():
     block, lengths = made(norm="batch", glu="half2"), torch.tensor([4, 9, 1], device=DEVICE)
     u = sequences(3, 9, 5)

@@ -81,12 +81,12 @@ class _ActivateAndGate(torch.autograd.Function):
         else:
             x = y
             if gate.changes or y.dtype != inner:
-                x = gpu.activate(y, gate.activation, seeds, *gate.mask, dtype=inner)
+                x = rows(gpu.activate(y, gate.activation, seeds, *gate.mask, dtype=inner))
             z = torch.mm(weight.to(inner), x.flatten(1))
             value = None if gate.glu == "full" else x if gate.glu == "half" else y
             out = gpu.gate(z, bias, value, added, seeds, *gate.mask, lengths=lengths, like=y, dtype=dtype)
         ctx.save_for_backward(given, x, z, weight, bias, seeds, lengths)
-        return out.permute(1, 2, 0)
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -153,4 +153,4 @@ def _masks(y: Tensor, seeds: Tensor | None, gate: Gate) -> tuple[Tensor, Tensor]
     if seeds is None:
         return ones.permute(1, 2, 0), ones.permute(1, 2, 0)
     first, second = (gpu.activate(ones, "none", s, *gate.mask, dtype=y.dtype) for s in (seeds, seeds[1:]))
-    return first.permute(1, 2, 0), second.permute(1, 2, 0)
+    return first, second

@@ -62,7 +62,7 @@ class _LayerNorm(torch.autograd.Function):
         ctx.save_for_backward(u, weight, bias, moments, lengths)
         ctx.set_materialize_grads(False)
         ctx.eps = eps
-        return out.permute(1, 2, 0), u
+        return out, u
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, added: Tensor | None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -99,7 +99,7 @@ class _BatchNorm(torch.autograd.Function):
         ctx.save_for_backward(u, weight, bias, kept, lengths)
         ctx.set_materialize_grads(False)
         ctx.eps, ctx.training = eps, training
-        return out.permute(1, 2, 0), u
+        return out, u
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, added: Tensor | None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]

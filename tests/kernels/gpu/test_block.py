@@ -29,12 +29,13 @@ FLOAT32, BF16 = 5e-6, 2e-2
 
 @pytest.fixture(autouse=True)
 def _nan_where_nothing_was_written(monkeypatch: pytest.MonkeyPatch):
-    empty_like, new_empty = torch.empty_like, Tensor.new_empty
+    empty_like, new_empty, empty_strided = torch.empty_like, Tensor.new_empty, torch.empty_strided
 
     def filled(made: Tensor) -> Tensor:
         return made.fill_(torch.nan) if made.is_floating_point() else made
 
     monkeypatch.setattr(torch, "empty_like", lambda *a, **k: filled(empty_like(*a, **k)))
+    monkeypatch.setattr(torch, "empty_strided", lambda *a, **k: filled(empty_strided(*a, **k)))
     monkeypatch.setattr(Tensor, "new_empty", lambda *a, **k: filled(new_empty(*a, **k)))
 
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wellposed.kernels.gpu.tiles import divide_up, launch, power_of_two, read, true_steps
+from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences, power_of_two, read, true_steps
 
 BLOCK, WARPS = 4096, 4
 """Steps a program looks at together."""
@@ -40,14 +40,14 @@ def forward(
     u: Tensor, weight: Tensor, bias: Tensor, eps: float, running: Running, lengths: Tensor | None, training: bool,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """``(channel, batch, length)``, normalised, zero in the padding; mean, ``1 / deviation`` and count of each channel.
+    """``(channel, batch, length)`` to sequences, zero in the padding; mean, ``1 / deviation``, count of each channel.
 
     In training the running statistics are moved.
     """
     channels, batch, length = u.shape
     sizes, padded = (channels, batch * length, length), lengths is not None
     blocks, shares = _shares(channels, batch * length)
-    out, kept = torch.empty_like(u, dtype=dtype), u.new_empty(3, channels, dtype=torch.float32)
+    out, kept = new_sequences(u, dtype), u.new_empty(3, channels, dtype=torch.float32)
     sums = u.new_empty(3, channels, shares, dtype=torch.float32)
     if training:
         arrays = (u, lengths, sums, running.batches)

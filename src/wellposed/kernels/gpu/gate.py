@@ -1,7 +1,7 @@
 """What follows a layer, apart from the linear map: activation and dropout; and gate, dropout and the input added.
 
-Arrays are ``(channel, batch, length)``, those of the linear map ``(channel or twice as many, batch * length)``. Sums
-are in float32, whatever the arrays are.
+Arrays are ``(channel, batch, length)``, those of the linear map ``(channel or twice as many, batch * length)``; what
+comes out are sequences, channels first. Sums are in float32, whatever the arrays are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.gpu.dropout import drop
-from wellposed.kernels.gpu.tiles import elementwise_tile, end_of, launch, place, read
+from wellposed.kernels.gpu.tiles import elementwise_tile, end_of, launch, new_sequences, place, read
 
 
 def activate(
@@ -22,7 +22,7 @@ def activate(
     added: Tensor | None = None, lengths: Tensor | None = None, dtype: torch.dtype,
 ) -> Tensor:  # fmt: skip
     """``dropout(activation(y))``, plus ``added``; zero in the padding."""
-    out = torch.empty_like(y, dtype=dtype)
+    out = new_sequences(y, dtype)
     grid, tile = elementwise_tile(*y.shape)
     flags = {"ACTIVATION": activation, "DROPOUT": dropout, "ADD": added is not None, "PADDED": lengths is not None}
     launch(_activate, grid, y, added, seeds, lengths, out, p, *y.shape, **flags, **tile)
@@ -49,7 +49,7 @@ def gate(
 
     Zero in the padding. ``like`` has the shape of what comes out.
     """
-    out = torch.empty_like(like, dtype=dtype)
+    out = new_sequences(like, dtype)
     grid, tile = elementwise_tile(*like.shape)
     flags = _flags(value, dropout, lengths) | {"ADD": added is not None}
     launch(_gate, grid, z, bias, value, added, seeds, lengths, out, p, *like.shape, **flags, **tile)

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wellposed.kernels.gpu.tiles import divide_up, launch, power_of_two, read, true_steps
+from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences, power_of_two, read, true_steps
 
 STEPS = {256: 32, 1024: 16, 2048: 8}
 """Up to so many channels: steps a program holds at a time. Fewer than 8 numbers in a row waste what memory sends."""
@@ -29,9 +29,9 @@ def _tile(channels: int, elements: int) -> dict[str, int]:
 def forward(
     u: Tensor, weight: Tensor, bias: Tensor, eps: float, lengths: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """``(channel, batch, length)``, normalised, zero in the padding; and mean and ``1 / deviation`` of each step."""
+    """``(channel, batch, length)`` to sequences, zero in the padding; and mean and ``1 / deviation`` of each step."""
     channels, batch, length = u.shape
-    out = torch.empty_like(u, dtype=dtype)
+    out = new_sequences(u, dtype)
     moments = u.new_empty(2, batch * length, dtype=torch.float32)
     tile = _tile(channels, FORWARD)
     arrays, sizes = (u, weight, bias, lengths, out, moments), (channels, batch * length, length)

@@ -19,6 +19,16 @@ def launch(kernel: Any, grid: tuple[int, ...], first: Tensor, *arguments: Any, *
         kernel[grid](first, *arguments, **options)
 
 
+def new_sequences(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """Room for ``(batch, length, channel)``, channels first, of the sizes of a ``(channel, batch, length)`` array.
+
+    Not a view of such an array: what a layer of PyTorch's gives can be changed in place, and views from here could not.
+    """
+    channels, batch, length = rows.shape
+    strides = (length, 1, batch * length)
+    return torch.empty_strided((batch, length, channels), strides, dtype=dtype, device=rows.device)
+
+
 def divide_up(n: int, size: int) -> int:
     """How many pieces of ``size`` hold ``n``."""
     return -(-n // size)

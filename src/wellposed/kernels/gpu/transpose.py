@@ -14,7 +14,7 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
-from wellposed.kernels.gpu.tiles import divide_up, launch
+from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences
 
 TILE, WARPS = 32, 2
 """Square tiles: both sides move whole lines of 128 bytes, and more warps only wait for each other."""
@@ -40,9 +40,8 @@ def is_channels_first(x: Sequences) -> bool:
 class _ToChannelsFirst(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        batch, length, channels = x.shape
-        rows = _transposed(x.contiguous().view(batch * length, channels))
-        return rows.view(channels, batch, length).permute(1, 2, 0)
+        out = new_sequences(x.permute(2, 0, 1), x.dtype)
+        return _transposed(x.contiguous(), out, x.shape[2])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -55,19 +54,17 @@ class _ToChannelsLast(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor) -> Tensor:
         if not is_channels_first(x):
             return x.contiguous()
-        return _transposed(x.permute(2, 0, 1).flatten(1)).view(x.shape)
+        return _transposed(x, x.new_empty(x.shape), x.shape[0] * x.shape[1])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return to_channels_first(grad)
 
 
-def _transposed(x: Tensor) -> Tensor:
-    """A contiguous matrix, transposed, contiguous again."""
-    rows, columns = x.shape
-    out = x.new_empty(columns, rows)
-    tiles = divide_up(rows, TILE) * divide_up(columns, TILE)
-    launch(_transpose, (tiles,), x, out, rows, columns, divide_up(columns, TILE), TILE, num_warps=WARPS)
+def _transposed(x: Tensor, out: Tensor, columns: int) -> Tensor:
+    """The matrix that ``x`` is in memory, transposed into the memory of ``out``."""
+    rows, across = x.numel() // columns, divide_up(columns, TILE)
+    launch(_transpose, (divide_up(rows, TILE) * across,), x, out, rows, columns, across, TILE, num_warps=WARPS)
     return out
 
 
