@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple, no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.pieces import jit
 from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences, power_of_two, read, true_steps
 
 BLOCK, WARPS = 4096, 4
@@ -80,7 +80,7 @@ def backward(
     return du, both[0], both[1]
 
 
-@triton.jit
+@jit
 @no_type_check
 def _statistics(
     u, lengths, sums, batches, channels, total, length, shares,
@@ -109,7 +109,7 @@ def _statistics(
         tl.store(batches, tl.load(batches) + 1)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _normalise(
     u, weight, bias, lengths, sums, running_mean, running_var, batches, out, kept, channels, total, length,
@@ -151,13 +151,13 @@ def _normalise(
             _move(running_var + c, unbiased, momentum)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _move(running, new, momentum):
     tl.store(running, (1 - momentum) * tl.load(running).to(tl.float32) + momentum * new)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _gradient_sums(
     grad, per_batch, per_step, per_channel, u, kept, lengths, sums, channels, total, length, shares,
@@ -178,7 +178,7 @@ def _gradient_sums(
     tl.store(sums + (channels + c) * shares + share, tl.sum(db, 0))
 
 
-@triton.jit
+@jit
 @no_type_check
 def _gradient(
     grad, per_batch, per_step, per_channel, added, u, weight, kept, lengths, sums, du, both, channels, total, length,
@@ -207,7 +207,7 @@ def _gradient(
         tl.store(both + channels + c, db)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _gradient_at(
     grad, per_batch, per_step, per_channel, c, n, total, length, true, LAID: tl.constexpr, PADDED: tl.constexpr

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from wellposed.kernels.chunks import final_state
-from wellposed.kernels.dense import DenseRecurrence
 from wellposed.kernels.device import dot_precision
 from wellposed.kernels.diagonal import DiagonalParameters
+from wellposed.kernels.gpu import makers
+from wellposed.kernels.gpu.makers import MAKERS
 from wellposed.kernels.gpu.outputs import gradients, outputs
 from wellposed.kernels.gpu.pieces import Sizes
-from wellposed.kernels.gpu.plain import plain_convolution, plain_tables, to_padded
+from wellposed.kernels.gpu.plain import plain_convolution, to_padded
 from wellposed.kernels.gpu.states import segments, walk
-from wellposed.kernels.gpu.tables import make_tables, tables_backward
-from wellposed.kernels.gpu.transpose import channels_first, laid_out_like
+from wellposed.kernels.gpu.tiles import new_sequences
+from wellposed.kernels.gpu.transpose import to_channels_first, to_channels_last
+from wellposed.kernels.layout import differentiable_gradients
+from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 
 LARGEST_STATE = 128
@@ -25,110 +29,147 @@ _CHUNK = 64
 
 
 def supports(work: Work) -> bool:
-    """States of up to 128 real numbers a channel."""
-    return _states(work.system) <= LARGEST_STATE
+    """One input a channel, states of up to 128 real numbers."""
+    return not isinstance(work.system, SharedParameters) and _inputs(work) == 1 and _states(work) <= LARGEST_STATE
 
 
-def _states(system: Any) -> int:
+def _inputs(work: Work) -> int:
+    return getattr(work.system, "inputs", 1)
+
+
+def _states(work: Work) -> int:
+    system: Any = work.system
     return 2 * system.A_imag.shape[-1] if isinstance(system, DiagonalParameters) else system.states
 
 
 def run(work: Work) -> Output:
     """Outputs, and the last state where it is wanted."""
-    system, u, sizes = work.system, work.u, _sizes(work)
-    assert isinstance(system, DiagonalParameters | DenseRecurrence)
-    if isinstance(system, DiagonalParameters):
-        values = (system.A_log_real, system.A_imag, system.B, system.C, system.log_dt, work.D)
-        tables = _Tables.apply(*values, system.weight, system.disc, sizes)
-    else:
-        tables = plain_tables(system.discretize(), work.D, sizes)
+    u, sizes = work.u, _sizes(work)
     start = None
     if work.state is not None:
         start = to_padded(work.state.transpose(0, 1), 2, sizes).contiguous()
-    y = laid_out_like(_Convolution.apply(channels_first(u), start, tables, sizes, dot_precision(u.dtype)), u)
-    if not work.want_state:
-        return y, None
-    return y, final_state(system.discretize(), u.float(), work.state, work.lengths)
+    with torch.cuda.device_of(u):  # which need not be the current one
+        kind, values = makers.of(work, sizes)
+        # A node of its own for each change of layout, so that nothing has to be kept in two.
+        first = u.stride(1) == 1
+        y = _Chunks.apply(u if first else to_channels_first(u), start, sizes, kind, dot_precision(u.dtype), *values)
+        y = y if first else to_channels_last(y)
+        if not work.want_state:
+            return y, None
+        system: Any = work.system
+        return y, final_state(system.discretize(), u.float(), work.state, work.lengths)
 
 
 def _sizes(work: Work) -> Sizes:
     """A chunk and a state are powers of 2, 16 at least for each half, which is what matrix units take."""
     batch, length, channels = work.u.shape
-    chunk = 16
+    chunk, state = 16, 32
     while chunk < _CHUNK and chunk < length:
         chunk *= 2
-    state = 32
-    while state < _states(work.system):
+    while state < _states(work):
         state *= 2
-    directions = work.system.C.shape[0]
+    directions, dense = work.system.C.shape[0], not isinstance(work.system, DiagonalParameters)
     count, jump = segments(batch, channels, directions, -(-length // chunk))
-    return Sizes(
-        directions, channels, chunk, state, jump if count > 1 else 0, not isinstance(work.system, DiagonalParameters)
-    )
+    return Sizes(directions, channels, chunk, state, jump if count > 1 else 0, dense)
 
 
-class _Tables(torch.autograd.Function):
+class _Chunks(torch.autograd.Function):
+    """Steps lie side by side in ``u``. One node of autograd for all of it: each costs a host as much as a kernel."""
+
     @staticmethod
     def forward(
-        ctx: Any,
-        A_log_real: Tensor,
-        A_imag: Tensor,
-        B: Tensor,
-        C: Tensor,
-        log_dt: Tensor,
-        D: Tensor | None,
-        weight: Tensor,
-        disc: Any,
-        sizes: Sizes,
+        ctx: Any, u: Tensor, start: Tensor | None, sizes: Sizes, kind: str, precision: str, *values: Tensor | None
     ) -> Tensor:
-        tables, bars = make_tables(DiagonalParameters(A_log_real, A_imag, B, C, log_dt, weight, disc), D, sizes)
-        ctx.save_for_backward(A_log_real, A_imag, B, C, log_dt, D, weight, bars)
-        ctx.disc, ctx.sizes = disc, sizes
-        return tables
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        A_log_real, A_imag, B, C, log_dt, D, weight, bars = ctx.saved_tensors
-        values = (A_log_real, A_imag, B, C, log_dt)
-        system = DiagonalParameters(*values, weight, ctx.disc)
-        if torch.is_grad_enabled():  # for derivatives of derivatives
-            tables = plain_tables(system.discretize(), D, ctx.sizes)
-            return *_differentiated(tables, gradient, (*values, D)), None, None, None
-        return *tables_backward(system, D, bars, ctx.sizes, gradient), None, None, None
-
-
-class _Convolution(torch.autograd.Function):
-    """``(channel, batch, length)`` to the same."""
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, start: Tensor | None, tables: Tensor, sizes: Sizes, precision: str) -> Tensor:
-        states = None
-        if u.shape[2] > sizes.steps or start is not None:
-            states, _, _ = walk(u, tables, sizes, start, precision=precision)
-        ctx.save_for_backward(u, start, states, tables)
-        ctx.sizes, ctx.precision = sizes, precision
-        return outputs(u, states, tables, sizes, adjoint=False, precision=precision)
+        # The first call of an operator of one's own loads the compiler, which takes seconds.
+        compute = _opaque_forward if torch.compiler.is_compiling() else _forward
+        y, states, tables, *kept = compute(u, start, values, sizes, kind, precision)
+        ctx.save_for_backward(u, start, states, tables, *kept, *values)
+        ctx.rest = sizes, kind, precision, len(kept)
+        return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        (u, start, states, tables), sizes, precision = ctx.saved_tensors, ctx.sizes, ctx.precision
-        if torch.is_grad_enabled():  # for derivatives of derivatives
-            values = (u, start, tables)
-            return *_differentiated(plain_convolution(*values, sizes), dy, values), None, None
-        dy = dy if dy.stride(2) == 1 else dy.contiguous()
-        adjoints = partial = end = None
-        if states is not None:
-            more = {"states": states, "want_end": start is not None}
-            adjoints, partial, end = walk(dy, tables, sizes, precision=precision, **more)
-        du, found = gradients(u, dy, states, adjoints, partial, tables, sizes, precision=precision)
-        return du, end, found, None, None
+        (u, start, states, tables, *others), (sizes, kind, precision, count) = ctx.saved_tensors, ctx.rest
+        kept, values = others[:count], others[count:]
+        compiling = torch.compiler.is_compiling()
+        if torch.is_grad_enabled() and not compiling:  # gradients that are to be differentiated in turn
+
+            def again(u: Tensor, start: Tensor | None, *values: Any) -> Tensor:
+                return plain_convolution(u.float(), start, MAKERS[kind].plain(values, sizes), sizes).to(u.dtype)
+
+            du, end, *found = differentiable_gradients(again, (u, start, *values), dy)
+        else:
+            compute = _opaque_backward if compiling else _backward
+            du, end, *found = compute(dy, u, start, states, tables, kept, values, sizes, kind, precision)
+            found = [None if value is None else grad for grad, value in zip(found, values, strict=True)]
+        return du, None if start is None else end, None, None, None, *found
 
 
-def _differentiated(result: Tensor, gradient: Tensor, values: tuple[Any, ...]) -> list[Any]:
-    """Gradients of ``values`` by PyTorch's own rules, which can be differentiated again."""
-    wanted = [k for k, value in enumerate(values) if value is not None and value.requires_grad]
-    found = torch.autograd.grad(
-        result, [values[k] for k in wanted], gradient, create_graph=True, allow_unused=True, materialize_grads=True
-    )
-    by_place = dict(zip(wanted, found, strict=True))
-    return [by_place.get(k) for k in range(len(values))]
+def _forward(
+    u: Tensor, start: Tensor | None, values: Sequence[Tensor | None], sizes: Any, kind: str, precision: str
+) -> list[Tensor]:
+    """Outputs, states before every chunk (none for a single one), tables, and what their maker keeps."""
+    sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
+    tables, *kept = MAKERS[kind].make(values, sizes)
+    states = torch.empty(0, dtype=u.dtype, device=u.device)
+    if u.shape[1] > sizes.steps or start is not None:
+        states, _, _ = walk(U, tables, sizes, start, precision=precision)
+    y = new_sequences(U, u.dtype)
+    outputs(U, states, tables, sizes, y.permute(2, 0, 1), adjoint=False, precision=precision)
+    return [y, states, tables, *kept]
+
+
+def _backward(
+    dy: Tensor,
+    u: Tensor,
+    start: Tensor | None,
+    states: Tensor,
+    tables: Tensor,
+    kept: Sequence[Tensor],
+    values: Sequence[Tensor | None],
+    sizes: Any,
+    kind: str,
+    precision: str,
+) -> list[Tensor]:
+    """Gradients of ``u, start`` and of the values, empty for what is not there."""
+    sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
+    dy = dy if dy.stride(1) == 1 else to_channels_first(dy)
+    G, adjoints, partial, end = dy.permute(2, 0, 1), states, None, None
+    if states.numel():
+        adjoints, partial, end = walk(G, tables, sizes, precision=precision, states=states, want_end=start is not None)
+    du = new_sequences(U, u.dtype)
+    found = gradients(U, G, states, adjoints, partial, tables, sizes, du.permute(2, 0, 1), precision=precision)
+    nothing = torch.empty(0, device=u.device)
+    others = MAKERS[kind].gradients(values, kept, sizes, found)
+    return [du, nothing if end is None else end, *(nothing if g is None else g for g in others)]
+
+
+_opaque_forward = torch.library.custom_op(
+    "wellposed::chunks",
+    _forward,
+    mutates_args=(),
+    schema="(Tensor u, Tensor? start, Tensor?[] values, int[] sizes, str kind, str precision) -> Tensor[]",
+)
+_opaque_backward = torch.library.custom_op(
+    "wellposed::chunks_backward",
+    _backward,
+    mutates_args=(),
+    schema="(Tensor dy, Tensor u, Tensor? start, Tensor states, Tensor tables, Tensor[] kept, Tensor?[] values, "
+    "int[] sizes, str kind, str precision) -> Tensor[]",
+)
+
+
+@_opaque_forward.register_fake
+def _(u: Tensor, start: Any, values: Any, sizes: Any, kind: str, precision: str) -> list[Tensor]:
+    sizes, (batch, length, channels) = Sizes(*sizes), u.shape
+    states = u.new_empty(0)
+    if length > sizes.steps or start is not None:
+        states = u.new_empty(sizes.directions, channels, batch, -(-length // sizes.steps), sizes.state)
+    tables = u.new_empty(sizes.total, dtype=torch.float32)
+    return [new_sequences(u.permute(2, 0, 1), u.dtype), states, tables, *MAKERS[kind].kept_like(values, sizes)]
+
+
+@_opaque_backward.register_fake
+def _(dy: Tensor, u: Tensor, start: Any, states: Any, tables: Any, kept: Any, values: Any, *rest: Any) -> list[Tensor]:
+    given = (torch.empty(0, device=u.device) if t is None else torch.empty_like(t) for t in (start, *values))
+    return [new_sequences(u.permute(2, 0, 1), u.dtype), *given]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import no_type_check
 
-import triton
 import triton.language as tl
+
+from wellposed.kernels.gpu.pieces import jit
 
 ROUNDS = tl.constexpr(7)
 """Of Philox: the fewest that its authors found to pass all tests of randomness (Salmon et al. 2011)."""
 
 
-@triton.jit
+@jit
 @no_type_check
 def drop(x, seeds, which, p, b, c, start, batch, length, DROPOUT: tl.constexpr, STEPS: tl.constexpr):
     """``x`` of channels ``c`` and the steps of sequence ``b`` from ``start`` on: zero with probability ``p``.
@@ -27,7 +28,7 @@ def drop(x, seeds, which, p, b, c, start, batch, length, DROPOUT: tl.constexpr, 
     return x
 
 
-@triton.jit
+@jit
 @no_type_check
 def _draws(seed, b, c, start, batch, length, STEPS: tl.constexpr):
     """A call of the generator makes four numbers: they go to four steps in a row."""

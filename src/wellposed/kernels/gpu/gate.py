@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.gpu.dropout import drop
+from wellposed.kernels.gpu.pieces import jit
 from wellposed.kernels.gpu.tiles import elementwise_tile, end_of, launch, new_sequences, place, read
 
 
@@ -73,7 +73,7 @@ def _flags(value: Tensor | None, dropout: str, lengths: Tensor | None) -> dict[s
     return {"FULL": value is None, "DROPOUT": dropout, "PADDED": lengths is not None}
 
 
-@triton.jit
+@jit
 @no_type_check
 def _activate(
     y, added, seeds, lengths, out, p, channels, batch, length, pieces,
@@ -93,7 +93,7 @@ def _activate(
     tl.store(out + at, tl.where(true, x, 0.0), inside)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _activate_backward(
     grad, y, added, seeds, lengths, dy, p, channels, batch, length, pieces,
@@ -115,7 +115,7 @@ def _activate_backward(
     tl.store(dy + at, g, inside)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _gate(
     z, bias, value, added, seeds, lengths, out, p, channels, batch, length, pieces,
@@ -135,7 +135,7 @@ def _gate(
     tl.store(out + at, tl.where(true, x, 0.0), inside)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _gate_backward(
     grad, z, bias, value, seeds, lengths, dz, dvalue, sums, p, channels, batch, length, pieces,
@@ -163,7 +163,7 @@ def _gate_backward(
         tl.store(part, tl.sum(ds, 1), c < channels)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _value_and_share(z, bias, value, at, c, some, true, channels, total, FULL: tl.constexpr, PADDED: tl.constexpr):
     """What the gate may let through, and how much of it."""
@@ -177,21 +177,21 @@ def _value_and_share(z, bias, value, at, c, some, true, channels, total, FULL: t
     return v, _sigmoid(read(z + at, some, true, PADDED) + first)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _second_half(at, c, channels, total):
     """The same places in the rows of the linear map that open the gate."""
     return at + ((c + channels).to(tl.int64) - c)[:, None] * total
 
 
-@triton.jit
+@jit
 @no_type_check
 def _sigmoid(x):
     small = tl.exp(-tl.abs(x))  # never overflows
     return tl.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _activation(y, ACTIVATION: tl.constexpr):
     if ACTIVATION == "gelu":
@@ -201,7 +201,7 @@ def _activation(y, ACTIVATION: tl.constexpr):
     return y
 
 
-@triton.jit
+@jit
 @no_type_check
 def _slope(y, ACTIVATION: tl.constexpr):
     if ACTIVATION == "gelu":

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.pieces import jit
 from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences, power_of_two, read, true_steps
 
 STEPS = {256: 32, 1024: 16, 2048: 8}
@@ -60,7 +60,7 @@ def backward(
     return du, dweight, dbias
 
 
-@triton.jit
+@jit
 @no_type_check
 def _forward(
     u, weight, bias, lengths, out, moments, channels, total, length, eps,
@@ -83,7 +83,7 @@ def _forward(
     tl.store(moments + total + n, rstd, n < total)
 
 
-@triton.jit
+@jit
 @no_type_check
 def _backward(
     grad, per_batch, per_step, per_channel, added, u, weight, moments, lengths, du, sums, channels, total, length,

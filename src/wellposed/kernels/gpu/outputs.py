@@ -227,46 +227,46 @@ def _spread(rows: int, channels: int, tile: Tile) -> tuple[int, int]:
     return -(-tiles // each), each
 
 
-def outputs(u: Tensor, states: Tensor | None, tables: Tensor, sizes: Sizes, *, adjoint: bool, precision: str) -> Tensor:
-    """``(channel, batch, length)`` like ``u``; ``adjoint`` makes the gradient of the input of that of the output."""
+def outputs(
+    u: Tensor, states: Tensor, tables: Tensor, sizes: Sizes, y: Tensor, *, adjoint: bool, precision: str
+) -> None:
+    """Written into ``y``, ``(channel, batch, length)``; ``adjoint``: gradients of inputs from those of outputs."""
     (H, B, L), directions, T = u.shape, sizes.directions, sizes.steps
     J, tile = -(-L // T), _OUTPUTS[precision, directions]
-    y = torch.empty(H, B, L, dtype=u.dtype, device=u.device)
     programs, tiles = _spread(B * J, H, tile)
     _outputs[(H, programs)](
-        u, states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), B * L, L,
-        T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states is not None,
+        u, states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), y.stride(0), y.stride(1),
+        T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states.numel() > 0,
         PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
-    return y
 
 
 def gradients(
     u: Tensor,
     dy: Tensor,
-    states: Tensor | None,
-    adjoints: Tensor | None,
+    states: Tensor,
+    adjoints: Tensor,
     walked: Tensor | None,
     tables: Tensor,
     sizes: Sizes,
+    du: Tensor,
     *,
     precision: str,
-) -> tuple[Tensor, Tensor]:
-    """Of ``u`` and of the tables; ``walked`` are the partial sums for the carry."""
+) -> Tensor:
+    """Of ``u``, written into ``du``, and of the tables; ``walked`` are the partial sums for the carry."""
     (H, B, L), (directions, _, T, S, _, dense) = u.shape, sizes
     J, tile, together = -(-L // T), _GRADIENTS[precision, directions], _TOGETHER[precision, directions]
     parts, tiles = _spread(B * J, H, tile)
-    du = torch.empty(H, B, L, dtype=u.dtype, device=u.device) if together else None
     partial = torch.empty(parts, H, T * T + 2 * directions * T * S, dtype=torch.float32, device=u.device)
-    compiled_for = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states is not None}
+    compiled_for = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states.numel() > 0}
     _gradients[(H, parts)](
         u, dy, states, adjoints, tables, du, partial, B, H, L, J, tiles,
-        u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), B * L, L, WITH_INPUT=together,
+        u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), du.stride(0), du.stride(1), WITH_INPUT=together,
         ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages, **compiled_for,
     )  # fmt: skip
     found = torch.empty_like(tables)
     walks = 0 if walked is None else walked.shape[0]
     _summed[(H, 2 * directions + 1)](partial, walked, found, H, parts, walks, DENSE=dense, num_warps=4, **compiled_for)
-    if du is None:
-        du = outputs(dy, adjoints, tables, sizes, adjoint=True, precision=precision)
-    return du, found
+    if not together:
+        outputs(dy, adjoints, tables, sizes, du, adjoint=True, precision=precision)
+    return found

@@ -313,7 +313,7 @@ def make_tables(system: DiagonalParameters, D: Tensor | None, sizes: Sizes) -> t
     (directions, H, N, _), T, NP, log_T = C.shape, sizes.steps, sizes.state // 2, sizes.steps.bit_length() - 1
     systems, jumps = A_imag.shape[0], sizes.jump > 0
     tables = torch.empty(sizes.total, dtype=torch.float32, device=C.device)
-    bars = torch.empty(8 if jumps else 6, H, N, dtype=torch.float64, device=C.device)
+    bars = modes_like(C, sizes)
     _modes[(-(-H * N // _BLOCK),)](
         A_log_real, A_imag, B, log_dt, bars, H, N, systems, sizes.jump,
         BLOCK=_BLOCK, LOG_T=log_T, BILINEAR=system.disc == "bilinear", JUMPS=jumps, num_warps=_BLOCK // 32,
@@ -345,6 +345,12 @@ def tables_backward(
     if systems < H:  # channels take the systems in turn
         real, imag, g_B = (t.unflatten(0, (-1, systems)).sum(0) for t in (real, imag, g_B))
     return [real, imag, g_B, g_C, g_log_dt, g_D]
+
+
+def modes_like(C: Tensor, sizes: Sizes) -> Tensor:
+    """Room for the modes in discrete time: ``lambda_bar, B_bar, lambda_bar^T`` and the jump, ``(8, channel, mode)``."""
+    _, H, N, _ = C.shape
+    return torch.empty(8 if sizes.jump else 6, H, N, dtype=torch.float64, device=C.device)
 
 
 def _contiguous(system: DiagonalParameters) -> list[Tensor]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
+
+from wellposed.kernels.gpu.pieces import jit
 
 ELEMENTS, STEPS, WARPS = 2048, 1024, 4
 """Of a tile: numbers, at most so many steps of one sequence, and the warps that share them."""
@@ -48,7 +49,7 @@ def elementwise_tile(channels: int, batch: int, length: int) -> tuple[tuple[int,
     return grid, {"pieces": pieces, "ROWS": rows, "STEPS": steps, "num_warps": WARPS}
 
 
-@triton.jit
+@jit
 @no_type_check
 def place(pieces, ROWS: tl.constexpr, STEPS: tl.constexpr):
     """Sequence, channels and first step of this program."""
@@ -57,7 +58,7 @@ def place(pieces, ROWS: tl.constexpr, STEPS: tl.constexpr):
     return piece // pieces, c, (piece % pieces) * STEPS
 
 
-@triton.jit
+@jit
 @no_type_check
 def end_of(lengths, b, length, PADDED: tl.constexpr):
     """How many steps of sequence ``b`` exist."""
@@ -66,7 +67,7 @@ def end_of(lengths, b, length, PADDED: tl.constexpr):
     return length
 
 
-@triton.jit
+@jit
 @no_type_check
 def true_steps(lengths, n, inside, length, PADDED: tl.constexpr):
     """Which of the steps ``n``, counted through the whole batch, exist."""
@@ -75,7 +76,7 @@ def true_steps(lengths, n, inside, length, PADDED: tl.constexpr):
     return inside
 
 
-@triton.jit
+@jit
 @no_type_check
 def read(at, inside, true, PADDED: tl.constexpr):
     """Numbers in float32, zero where nothing is and in the padding.

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, no_type_check
 
 import torch
-import triton
 import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
+from wellposed.kernels.gpu.pieces import jit
 from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences
 
 TILE, WARPS = 32, 2
@@ -68,7 +68,7 @@ def _transposed(x: Tensor, out: Tensor, columns: int) -> Tensor:
     return out
 
 
-@triton.jit
+@jit
 @no_type_check
 def _transpose(x, out, rows, columns, across, TILE: tl.constexpr):
     tile = tl.program_id(0)
