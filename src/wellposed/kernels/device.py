@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from functools import cache
 from typing import Literal
 
 import torch
@@ -28,15 +29,15 @@ def interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-_KNOWN: dict[torch.device, bool] = {}  # asked for every call; a cache of functools stops a compiler
-
-
 def _device_has_triton(device: torch.device) -> bool:
-    if device not in _KNOWN:
-        _KNOWN[device] = _look_for_triton(device)
-    return _KNOWN[device]
+    return _look_for_triton(device)
 
 
+# What torch.compiler.assume_constant_result does, without importing the compiler into every program.
+_device_has_triton._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
+@cache
 def _look_for_triton(device: torch.device) -> bool:
     if device.type == "cpu":
         return interpreted() and importlib.util.find_spec("triton") is not None

@@ -1,8 +1,9 @@
 """What follows a layer in a block: activation, dropout, a linear map and its gate, dropout, and the input added.
 
 A pass is one reading or writing of all sequences. With the gate "full" the forward takes nine: activation 2, product
-3, gate 4. The backward takes fourteen: gate 5, the two products 6, activation 3. The way around adds none: its gradient
-is the one that came. What could go is what lies between a product and its neighbours, by products of one's own.
+3, gate 4. The backward takes fifteen: gate 5, the two products 6, activation 4, made again there rather than kept. The
+way around adds none: its gradient is the one that came. What could go is what lies between a product and its
+neighbours, by products of one's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wellposed.kernels.layout import Sequences, differentiable_gradients, rows
+from wellposed.kernels.products import sum_over_steps
 
 
 class Gate(NamedTuple):
@@ -85,7 +87,10 @@ class _ActivateAndGate(torch.autograd.Function):
             z = torch.mm(weight.to(inner), x.flatten(1))
             value = None if gate.glu == "full" else x if gate.glu == "half" else y
             out = gpu.gate(z, bias, value, added, seeds, *gate.mask, lengths=lengths, like=y, dtype=dtype)
-        ctx.save_for_backward(given, x, z, weight, bias, seeds, lengths)
+        # What the linear map took is made again in backward, from y: it need not wait in memory.
+        ctx.save_for_backward(
+            given, None if gate.glu == "full" and gate.changes else x, z, weight, bias, seeds, lengths
+        )
         return out
 
     @staticmethod
@@ -107,7 +112,6 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return dy.permute(1, 2, 0), du, None, None
     value = None if gate.glu == "full" else x if gate.glu == "half" else y
     dz, dvalue, dbias = gpu.gate_backward(g, z, bias, value, seeds, *gate.mask, lengths=lengths)
-    dweight = torch.mm(dz, x.flatten(1).T).to(weight.dtype) if ctx.needs_input_grad[2] else None
     back = weight.to(dz.dtype).T
     if gate.glu == "half":  # both ways to x meet in the product
         assert dvalue is not None
@@ -116,7 +120,11 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         dx = torch.mm(back, dz).view_as(y)
     dy = dx
     if gate.changes or dvalue is not None or dx.dtype != y.dtype:
-        dy = gpu.activate_backward(dx, y, gate.activation, seeds, *gate.mask, added=dvalue)
+        again = torch.empty_like(dx) if x is None else None
+        dy = gpu.activate_backward(dx, y, gate.activation, seeds, *gate.mask, added=dvalue, again=again)
+        x = again if x is None else x
+    assert x is not None
+    dweight = sum_over_steps(dz, x.flatten(1)).to(weight.dtype) if ctx.needs_input_grad[2] else None
     return dy.permute(1, 2, 0), du, dweight, dbias.to(bias.dtype)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._encoders import encoder
-from wellposed.nn._fused import laid_out, normalised
+from wellposed.nn._fused import encoded, normalised
 from wellposed.nn._layers import layer_factory
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._model_config import ModelConfig
@@ -63,8 +63,8 @@ class Backbone(nn.Module):
 
     def _encoded(self, x: Tensor, lengths: Lengths | None) -> Tensor:
         """In the memory layout that the blocks keep, so that they need not change it."""
-        h, first = self.encoder(x, lengths), next(iter(self.blocks), None)
-        return laid_out(h, first.layer) if isinstance(first, ResidualBlock) else h
+        first = next(iter(self.blocks), None)
+        return encoded(self.encoder, x, lengths, first.layer if isinstance(first, ResidualBlock) else None)
 
     def _finished(self, h: Tensor, lengths: Lengths | None) -> Tensor:
         return normalised(self.norm, h, lengths, inner=False)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -76,6 +77,13 @@ class NumberEncoder(nn.Linear):
         """``(batch, length, d_model)``, in the precision of the weights under autocast too."""
         x = input if lengths is None else lengths.zero(input)
         return super().forward(x.to(self.weight.dtype)).to(self.weight.dtype)
+
+    def channels_first(self, input: Float[Tensor, "batch length d_input"], lengths: Lengths | None = None) -> Tensor:
+        """The same, channels first in memory: one product, in which the bias belongs to an input of ones."""
+        x = input if lengths is None else lengths.zero(input)
+        inputs = F.pad(x.to(self.weight.dtype).flatten(0, 1).t(), (0, 0, 0, 1), value=1.0)
+        out = torch.cat([self.weight, self.bias[:, None]], 1) @ inputs
+        return out.to(self.weight.dtype).unflatten(1, x.shape[:2]).permute(1, 2, 0)
 
 
 def encoder(

@@ -14,6 +14,7 @@ from torch.nn.modules.module import _has_any_global_hook
 from wellposed.kernels.gate import Gate, activate_and_gate
 from wellposed.kernels.layout import inner_dtype, is_channels_first, kernels_take, to_channels_first
 from wellposed.kernels.norm import batch_norm, layer_norm
+from wellposed.nn._encoders import NumberEncoder
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._norms import MaskedBatchNorm, check_enough, normalise
@@ -25,6 +26,15 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 def laid_out(u: Tensor, layer: SequenceLayer) -> Tensor:
     """Sequences as the layer, and the kernels around it, like them in memory; all others as they are."""
     return to_channels_first(u) if layer.channels_first and kernels_take(u) else u
+
+
+def encoded(encoder: Any, x: Tensor, lengths: Lengths | None, layer: SequenceLayer | None) -> Tensor:
+    """What the encoder makes of the input, as the first layer likes it in memory."""
+    if layer is None or not layer.channels_first:
+        return encoder(x, lengths)
+    if _untouched(encoder, NumberEncoder) and x.dtype == encoder.weight.dtype and kernels_take(x, encoder.weight):
+        return encoder.channels_first(x, lengths)
+    return laid_out(encoder(x, lengths), layer)
 
 
 def normalised(norm: Any, u: Tensor, lengths: Lengths | None, *, inner: bool) -> tuple[Tensor, Tensor]:

@@ -16,8 +16,8 @@ from wellposed.kernels.gpu.makers import MAKERS
 from wellposed.kernels.gpu.outputs import gradients, outputs
 from wellposed.kernels.gpu.pieces import Sizes
 from wellposed.kernels.gpu.plain import plain_convolution, to_padded
-from wellposed.kernels.gpu.states import segments, walk
-from wellposed.kernels.gpu.tiles import new_sequences
+from wellposed.kernels.gpu.states import chunks_in_segment, walk
+from wellposed.kernels.gpu.tiles import new_sequences, on_device_of
 from wellposed.kernels.gpu.transpose import to_channels_first, to_channels_last
 from wellposed.kernels.layout import differentiable_gradients
 from wellposed.kernels.shared import SharedParameters
@@ -48,7 +48,7 @@ def run(work: Work) -> Output:
     start = None
     if work.state is not None:
         start = to_padded(work.state.transpose(0, 1), 2, sizes).contiguous()
-    with torch.cuda.device_of(u):  # which need not be the current one
+    with on_device_of(u):
         kind, values = makers.of(work, sizes)
         # A node of its own for each change of layout, so that nothing has to be kept in two.
         first = u.stride(1) == 1
@@ -69,8 +69,8 @@ def _sizes(work: Work) -> Sizes:
     while state < _states(work):
         state *= 2
     directions, dense = work.system.C.shape[0], not isinstance(work.system, DiagonalParameters)
-    count, jump = segments(batch, channels, directions, -(-length // chunk))
-    return Sizes(directions, channels, chunk, state, jump if count > 1 else 0, dense)
+    jump = chunks_in_segment(batch, channels, directions, -(-length // chunk))
+    return Sizes(directions, channels, chunk, state, jump, dense)
 
 
 class _Chunks(torch.autograd.Function):
@@ -95,7 +95,9 @@ class _Chunks(torch.autograd.Function):
         if torch.is_grad_enabled() and not compiling:  # gradients that are to be differentiated in turn
 
             def again(u: Tensor, start: Tensor | None, *values: Any) -> Tensor:
-                return plain_convolution(u.float(), start, MAKERS[kind].plain(values, sizes), sizes).to(u.dtype)
+                rows = u.permute(2, 0, 1).float()
+                y = plain_convolution(rows, start, MAKERS[kind].plain(values, sizes), sizes)
+                return y.permute(1, 2, 0).to(u.dtype)
 
             du, end, *found = differentiable_gradients(again, (u, start, *values), dy)
         else:

@@ -31,13 +31,14 @@ def activate(
 
 def activate_backward(
     grad: Tensor, y: Tensor, activation: str, seeds: Tensor | None, dropout: str, p: float, *,
-    added: Tensor | None = None, lengths: Tensor | None = None,
+    added: Tensor | None = None, lengths: Tensor | None = None, again: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The gradient of ``y``, plus ``added``."""
+    """The gradient of ``y``, plus ``added``; and into ``again`` what ``activate`` made of ``y``."""
     dy = torch.empty_like(y)
     grid, tile = elementwise_tile(*y.shape)
     flags = {"ACTIVATION": activation, "DROPOUT": dropout, "ADD": added is not None, "PADDED": lengths is not None}
-    launch(_activate_backward, grid, grad, y, added, seeds, lengths, dy, p, *y.shape, **flags, **tile)
+    flags |= {"AGAIN": again is not None}
+    launch(_activate_backward, grid, grad, y, added, seeds, lengths, dy, again, p, *y.shape, **flags, **tile)
     return dy
 
 
@@ -96,8 +97,8 @@ def _activate(
 @jit
 @no_type_check
 def _activate_backward(
-    grad, y, added, seeds, lengths, dy, p, channels, batch, length, pieces,
-    ACTIVATION: tl.constexpr, DROPOUT: tl.constexpr, ADD: tl.constexpr, PADDED: tl.constexpr,
+    grad, y, added, seeds, lengths, dy, again, p, channels, batch, length, pieces,
+    ACTIVATION: tl.constexpr, DROPOUT: tl.constexpr, ADD: tl.constexpr, PADDED: tl.constexpr, AGAIN: tl.constexpr,
     ROWS: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     b, c, start = place(pieces, ROWS, STEPS)
@@ -113,6 +114,9 @@ def _activate_backward(
     if ADD:
         g += read(added + at, some, true, PADDED)
     tl.store(dy + at, g, inside)
+    if AGAIN:
+        x = _activation(read(y + at, some, true, PADDED), ACTIVATION)
+        tl.store(again + at, drop(x, seeds, 0, p, b, c, start, batch, length, DROPOUT, STEPS), inside)
 
 
 @jit

@@ -190,7 +190,7 @@ def _summed(
         s = t[:, None]
         slip = tl.where(what == 0, s * T + s + lag, (s + lag) * T + s)
         along = tl.zeros((T, T), tl.float32)
-        for p in range(parts):
+        for p in tl.range(parts, num_stages=3):
             along += tl.load(partial + (p * H + h) * SIZE + slip, mask=s + lag < T, other=0.0)
         tl.store(tables + (what * H + h) * T + t, tl.sum(along, 0))
     elif what < 2 * DIRECTIONS:
@@ -198,19 +198,23 @@ def _summed(
         turned = tl.where(d == 1, T - 1 - t, t)
         rows = tl.zeros((S, T), tl.float32)
         if HAS_STATES:
-            for p in range(parts):
+            for p in tl.range(parts, num_stages=3):
                 at = partial + (p * H + h) * SIZE + T * T + (2 * d + 1) * T * S
                 rows += tl.load(at + n[:, None] * T + turned[None, :])
         tl.store(read_of(tables, H, T, S, DIRECTIONS) + ((d * H + h) * S + n[:, None]) * T + t[None, :], rows)
     else:
         columns = tl.zeros((T, S), tl.float32)
         if HAS_STATES:
-            for p in range(parts):
+            for p in tl.range(parts, num_stages=3):
                 at = partial + (p * H + h) * SIZE + T * T + n[None, :]
                 columns += tl.load(at + t[:, None] * S)
                 if DIRECTIONS == 2:
                     columns += tl.load(at + 2 * T * S + (T - 1 - t)[:, None] * S)
-        tl.store(fold_of(tables, H, T, DIRECTIONS) + (h * T + t[:, None]) * S + n[None, :], columns)
+        fold = fold_of(tables, H, T, DIRECTIONS) + h * T * S
+        if DENSE:
+            tl.store(fold + t[:, None] * S + n[None, :], columns)
+        else:  # as the chain rule reads it: a row for each mode, the last step first
+            tl.store(fold + n[None, :] * T + (T - 1 - t)[:, None], columns)
         turn = tl.zeros((S,), tl.float32)
         for row in range(S if DENSE else 1):
             turn = tl.zeros((S,), tl.float32)
@@ -266,7 +270,7 @@ def gradients(
     )  # fmt: skip
     found = torch.empty_like(tables)
     walks = 0 if walked is None else walked.shape[0]
-    _summed[(H, 2 * directions + 1)](partial, walked, found, H, parts, walks, DENSE=dense, num_warps=4, **compiled_for)
+    _summed[(H, 2 * directions + 1)](partial, walked, found, H, parts, walks, DENSE=dense, num_warps=8, **compiled_for)
     if not together:
         outputs(dy, adjoints, tables, sizes, du, adjoint=True, precision=precision)
     return found

@@ -9,8 +9,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.device import interpreted
+
 jit: Any = triton.jit
 """Without types: a kernel is called with a grid in brackets and options that its signature does not have."""
+
+
+INTERPRETED: Any = tl.constexpr(interpreted())
 
 
 class Sizes(NamedTuple):
@@ -61,7 +66,12 @@ class Sizes(NamedTuple):
 def dot(a, b, PRECISION: tl.constexpr):
     """``a @ b``, summed in float32; operands are rounded as ``device.dot_precision`` says."""
     if PRECISION == "bf16":
-        return tl.dot(a.to(tl.bfloat16), b.to(tl.bfloat16))
+        a = a.to(tl.bfloat16)
+        b = b.to(tl.bfloat16)
+        if INTERPRETED:  # whose products take bfloat16 for whole numbers
+            return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+        else:
+            return tl.dot(a, b)
     else:
         return tl.dot(a, b, input_precision=PRECISION)
 

@@ -18,6 +18,7 @@ from wellposed.kernels.gpu import discretize, mode_scan
 from wellposed.kernels.gpu.discretize import Parameters, Tables
 from wellposed.kernels.gpu.mode_scan import Modes
 from wellposed.kernels.gpu.skip import write_skip, write_skip_gradient
+from wellposed.kernels.products import sum_over_steps
 from wellposed.kernels.work import Sequences
 
 KEEP_STATES = True
@@ -89,7 +90,7 @@ def backward(
     if D is not None:
         dD = write_skip_gradient(d_rows, rows, D.contiguous(), out)
     x = _states_again(u, lengths, tables, directions, saved)
-    dC = torch.mm(d_rows.t(), x.flatten(0, 1))
+    dC = sum_over_steps(d_rows.t(), x.flatten(0, 1).t())
     g = _by_sequence(torch.mm(d_rows, tables.C), u)
     if d_last is not None:
         _add_at_end(g, d_last, lengths)
@@ -101,7 +102,7 @@ def backward(
         d_state, more = _gradient_of_state(carries[:, 0], tables.modes, state)
         d_modes = d_modes + more
     dv = dv.flatten(0, 1)
-    dB = torch.mm(dv.t(), rows)
+    dB = sum_over_steps(dv.t(), rows.t())
     if D is None:
         torch.mm(dv, tables.B, out=out)
     else:

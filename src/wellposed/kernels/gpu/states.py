@@ -140,12 +140,13 @@ def _walk(
                     tl.store(end + into + HALF, xi, mask=rows)
 
 
-def segments(batch: int, channels: int, directions: int, chunks: int) -> tuple[int, int]:
-    """How many segments, and chunks in each, so that a small batch fills the card too."""
+def chunks_in_segment(batch: int, channels: int, directions: int, chunks: int) -> int:
+    """So many that a small batch fills the card too; 0 for one segment. A compiler is to leave the batch open."""
+    if torch.compiler.is_compiling():
+        return 64 if chunks > 64 else 0
     programs = channels * directions * -(-batch // _tile(batch, channels)[0])
     count = max(1, min(chunks // 4, _PROGRAMS // max(programs, 1)))
-    size = -(-chunks // count)
-    return -(-chunks // size), size
+    return -(-chunks // count) if count > 1 else 0
 
 
 def walk(
@@ -164,10 +165,10 @@ def walk(
     with it. ``want_end``: the state after the last chunk, of the first direction.
     """
     adjoint = states is not None
-    (H, B, L), (directions, _, T, S, _, dense) = u.shape, sizes
-    J = -(-L // T)
-    (count, K), (batch, warps) = segments(B, H, directions, J), _tile(B, H)
-    tiles = -(-B // batch)
+    (H, B, L), (directions, _, T, S, jump, dense) = u.shape, sizes
+    J, (batch, warps) = -(-L // T), _tile(B, H)
+    K, tiles = jump or J, -(-B // batch)
+    count = -(-J // K)
     new = {"dtype": torch.float32, "device": u.device}
     found = torch.empty(directions, H, B, J, S, dtype=u.dtype, device=u.device)
     ends = torch.empty(count - 1, directions, H, B, S, **new) if count > 1 else None

@@ -207,15 +207,15 @@ def _tables_backward(
     slope_r = (e + 1) * pr  # (e + 1) lambda^e, the derivative of lambda^(e+1)
     slope_i = (e + 1) * pi
 
-    # The fold: lambda^e B_bar stands in row T-1-e.
-    column = g_fold + (h * T + T - 1 - e) * 2 * NP + n[:, None]
+    # The fold: lambda^e B_bar, whose gradient comes with a row for each mode.
+    column = g_fold + (h * 2 * NP + n[:, None]) * T + e
     vr = tl.load(column)
-    vi = tl.load(column + NP)
+    vi = tl.load(column + NP * T)
     g_br = tl.sum(pr * vr + pi * vi, 1)
     g_bi = tl.sum(pr * vi - pi * vr, 1)
-    later = e < T - 1  # lambda^(e+1) B_bar stands in the row before
-    vr = tl.load(column - 2 * NP, mask=later, other=0.0)
-    vi = tl.load(column - NP, mask=later, other=0.0)
+    later = e < T - 1
+    vr = tl.load(column + 1, mask=later, other=0.0)
+    vi = tl.load(column + NP * T + 1, mask=later, other=0.0)
     sr = tl.sum(slope_r * vr + slope_i * vi, 1)
     si = tl.sum(slope_r * vi - slope_i * vr, 1)
     g_lr = br * sr + bi * si

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, no_type_check
 
 import torch
@@ -14,9 +15,14 @@ ELEMENTS, STEPS, WARPS = 2048, 1024, 4
 """Of a tile: numbers, at most so many steps of one sequence, and the warps that share them."""
 
 
+def on_device_of(x: Tensor) -> AbstractContextManager[Any]:
+    """Kernels are started on the current device, which need not be that of their arguments."""
+    return nullcontext() if torch.compiler.is_compiling() else torch.cuda.device_of(x)
+
+
 def launch(kernel: Any, grid: tuple[int, ...], first: Tensor, *arguments: Any, **options: Any) -> None:
     """Start a kernel on the device of its first argument, which need not be the current one."""
-    with torch.cuda.device_of(first):
+    with on_device_of(first):
         kernel[grid](first, *arguments, **options)
 
 
