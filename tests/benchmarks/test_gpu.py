@@ -48,7 +48,9 @@ def test_the_textbook_computes_the_same(textbook: ModuleType, make: Any, options
         assert float((a - b).norm()) < 1e-10 * float(b.norm())
 
 
-@pytest.mark.parametrize("section", ["layer", "step", "errors", "stream", "long"])
+@pytest.mark.parametrize(
+    "section", ["layer", *(pytest.param(s, marks=pytest.mark.slow) for s in ("step", "errors", "stream", "long"))]
+)
 def test_a_row_of_each_section(gpu: ModuleType, section: str):
     first = gpu.SECTIONS[section][1][0]
     rows = list(gpu.rows_of(section, "cpu", True, first.name))

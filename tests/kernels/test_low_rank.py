@@ -41,7 +41,7 @@ def test_tables_are_powers(kind: str, count: int):
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by PyTorch itself
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_derivatives_of_tables(kind: str, count: int):
     """First, second and forward-mode, against difference quotients and against each other."""
     values = arguments(system(kind, channels=1, directions=2))

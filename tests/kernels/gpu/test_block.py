@@ -281,7 +281,7 @@ def test_padding_of_gates_may_hold_anything():
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("p", [0.1, 0.5])
+@pytest.mark.parametrize("p", [0.1, pytest.param(0.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", [(6, 63, 130), (2, 2100, 8)])
 def test_dropout(tied: bool, p: float, shape: tuple[int, ...]):
     """Without gate and activation, what comes out is the mask times what went in; and so back."""

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from kernel_suite import DEVICE, KernelSuite, leaves, loop, moved, off, random
+from kernel_suite import DEVICE, KernelSuite, leaves, loop, moved, off, random, work
 from subprocesses import run_python
 from wellposed import kernels
 from wellposed.kernels import DenseRecurrence, DiagonalParameters, Work
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 class TestTriton(KernelSuite):
     """Float32, relative to the largest entry: sums of some hundred terms."""
 
@@ -28,17 +29,17 @@ class TestTriton(KernelSuite):
 
 def some(length: int, batch: int, modes: int, directions: int = 1, *, dense: bool = False) -> Work:
     """Slow and fast modes, as many as wanted."""
-    C, D = random(directions, 3, modes, 2, seed=4), random(3, seed=7)
-    u = random(batch, length, 3, seed=6)
+    C, D = random(directions, 2, modes, 2, seed=4), random(2, seed=7)
+    u = random(batch, length, 2, seed=6)
     if dense:
-        A = 0.9 * torch.linalg.qr(random(3, 2 * modes, 2 * modes, seed=1)).Q
-        return Work(DenseRecurrence(A, random(3, 2 * modes, seed=2), C.flatten(2)), u, D)
+        A = 0.9 * torch.linalg.qr(random(2, 2 * modes, 2 * modes, seed=1)).Q
+        return Work(DenseRecurrence(A, random(2, 2 * modes, seed=2), C.flatten(2)), u, D)
     real, imag = (
-        torch.linspace(-3, 1, modes).double().repeat(3, 1),
-        torch.linspace(-20, 30, modes).double().repeat(3, 1),
+        torch.linspace(-3, 1, modes).double().repeat(2, 1),
+        torch.linspace(-20, 30, modes).double().repeat(2, 1),
     )
     weight = torch.where(torch.arange(modes) % 3 == 0, 1.0, 2.0).double()
-    system = DiagonalParameters(real, imag, random(3, modes, 2, seed=3), C, random(3, seed=5) - 3, weight, "zoh")
+    system = DiagonalParameters(real, imag, random(2, modes, 2, seed=3), C, random(2, seed=5) - 3, weight, "zoh")
     return Work(system, u, D)
 
 
@@ -85,6 +86,13 @@ def test_odd_shapes(length: int, batch: int, modes: int):
 @pytest.mark.parametrize(("length", "modes"), [(63, 33), (500, 2)])
 def test_odd_shapes_of_dense_systems(length: int, modes: int):
     compare(some(length, 3, modes, dense=True))
+
+
+@pytest.mark.parametrize("kind", ["diagonal-bilinear", "diagonal-shared-systems", "low-rank", "shared"])
+def test_states_behind_padding(kind: str):
+    """From a state into a state, of each sequence at its own end; what the whole suite tries at every length."""
+    suite, lengths = TestTriton(), torch.tensor([1, 100, 37])
+    suite.compare(work(kind, 100, batch=3, lengths=lengths, with_state=True, want_state=True))
 
 
 def test_channels_first_stays():

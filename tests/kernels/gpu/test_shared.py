@@ -165,6 +165,7 @@ def test_derivatives_of_derivatives():
         assert off(a, b) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directions", [1, 2])
 def test_operators_keep_the_contract_of_pytorch(directions: int):
     """No input changed or returned, shapes and layouts predicted: what compilers rely on."""
