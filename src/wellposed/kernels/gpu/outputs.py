@@ -30,23 +30,16 @@ _OUTPUTS = {
     ("bf16", 2): Tile(64, 4, 3),
 }
 _GRADIENTS = {
-    ("tf32", 1): Tile(64, 8, 1),
-    ("tf32", 2): Tile(64, 8, 1),
+    ("tf32", 1): Tile(64, 4, 1),
+    ("tf32", 2): Tile(64, 4, 1),
     ("tf32x3", 1): Tile(32, 4, 1),
-    ("tf32x3", 2): Tile(32, 4, 1),
+    ("tf32x3", 2): Tile(32, 4, 2),
     ("bf16", 1): Tile(32, 4, 2),
-    ("bf16", 2): Tile(64, 8, 2),
+    ("bf16", 2): Tile(32, 4, 2),
 }
-# Whether the gradient of the input comes with those of the tables, from one read of everything: not where registers
-# run out.
-_TOGETHER = {
-    ("tf32", 1): True,
-    ("tf32", 2): False,
-    ("tf32x3", 1): False,
-    ("tf32x3", 2): False,
-    ("bf16", 1): True,
-    ("bf16", 2): True,
-}
+# Where the gradient of the input comes with those of the tables, from one read of everything: elsewhere registers run
+# out, or it was no faster.
+_TOGETHER = {("tf32", 1), ("bf16", 2)}
 
 
 @jit
@@ -259,7 +252,7 @@ def gradients(
 ) -> Tensor:
     """Of ``u``, written into ``du``, and of the tables; ``walked`` are the partial sums for the carry."""
     (H, B, L), (directions, _, T, S, _, dense) = u.shape, sizes
-    J, tile, together = -(-L // T), _GRADIENTS[precision, directions], _TOGETHER[precision, directions]
+    J, tile, together = -(-L // T), _GRADIENTS[precision, directions], (precision, directions) in _TOGETHER
     parts, tiles = _spread(B * J, H, tile)
     partial = torch.empty(parts, H, T * T + 2 * directions * T * S, dtype=torch.float32, device=u.device)
     compiled_for = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states.numel() > 0}

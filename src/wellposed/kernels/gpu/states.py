@@ -11,12 +11,13 @@ from torch import Tensor
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, dot, fold_of, jit, read_of
 
 _PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
-_STAGES = 3
+_STAGES = {"tf32": 4, "tf32x3": 3, "bf16": 4}
 
 
-def _tile(batch: int, channels: int) -> tuple[int, int]:
+def _tile(batch: int, channels: int, *, narrow: bool = False) -> tuple[int, int]:
     """Sequences a program, and warps: many at once where that leaves every multiprocessor two programs."""
-    return (64, 4) if batch > 32 and channels * -(-batch // 64) >= 256 else (16, 2)
+    wide = batch > 32 and channels * -(-batch // 64) >= 256 and not narrow
+    return (64, 4) if wide else (16, 2)
 
 
 @jit
@@ -166,7 +167,8 @@ def walk(
     """
     adjoint = states is not None
     (H, B, L), (directions, _, T, S, jump, dense) = u.shape, sizes
-    J, (batch, warps) = -(-L // T), _tile(B, H)
+    # The adjoint in three passes holds so much that with many sequences registers run out.
+    J, (batch, warps) = -(-L // T), _tile(B, H, narrow=adjoint and precision == "tf32x3")
     K, tiles = jump or J, -(-B // batch)
     count = -(-J // K)
     new = {"dtype": torch.float32, "device": u.device}
@@ -179,7 +181,7 @@ def walk(
         _walk[(H, tiles, directions * segments)](
             u, tables, start, ends, found, states, end, partial, B, H, L, J, K, u.stride(0), u.stride(1),
             T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint, HAS_START=start is not None,
-            ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end, PRECISION=precision, STAGES=_STAGES,
+            ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end, PRECISION=precision, STAGES=_STAGES[precision],
             num_warps=warps,
         )  # fmt: skip
 
