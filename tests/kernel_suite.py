@@ -28,6 +28,7 @@ from wellposed.kernels import (
     BACKENDS,
     DenseRecurrence,
     DiagonalParameters,
+    LowRankParameters,
     LowRankRecurrence,
     SharedParameters,
     Spectrum,
@@ -41,13 +42,14 @@ KINDS = (
     "diagonal-bilinear",
     "diagonal-shared-systems",
     "low-rank",
+    "low-rank-parameters",
     "low-rank-2-two-inputs",
     "dense",
     "dense-two-inputs",
     "shared",
     "shared-bilinear",
 )
-REAL = (DenseRecurrence, LowRankRecurrence)
+REAL = (DenseRecurrence, LowRankParameters, LowRankRecurrence)
 """Structures whose states are real numbers to the loop."""
 DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
 
@@ -65,6 +67,10 @@ def system(kind: str, *, channels: int = 3, modes: int = 2, directions: int = 1)
     if kind.startswith("dense"):
         A = 0.9 * torch.linalg.qr(random(channels, 2 * modes, 2 * modes, seed=1)).Q
         return DenseRecurrence(A, B, C.flatten(2))
+    if kind == "low-rank-parameters":  # one system for all channels
+        real, imag, log_dt = random(1, modes, seed=1), 20 * random(1, modes, seed=2), random(channels, seed=5) - 3
+        P, B = random(1, modes, 1, 2, seed=13), random(1, modes, 2, seed=3)
+        return LowRankParameters(real, imag, P, B, C, log_dt, weight)
     if kind.startswith("low-rank"):
         decay, angle = -0.03 - 0.3 * random(channels, modes, seed=1) ** 2, 2 * random(channels, modes, seed=11)
         U, V = 0.3 * random(2, channels, 2 if kind.startswith("low-rank-2") else 1, 2 * modes, seed=12)
@@ -108,6 +114,8 @@ def _discrete(lam: Tensor, dt: Tensor, disc: str) -> tuple[Tensor, Tensor]:
 
 def _matrices(s: Any, channels: int) -> tuple[Tensor, Tensor, Tensor]:
     """``A, B`` and ``C`` (for real parts of ``C x``) with a state axis that all structures share."""
+    if isinstance(s, LowRankParameters):
+        return _by_inverses(s, channels)
     if isinstance(s, REAL):
         return _written_out(s), s.B if s.B.ndim == 3 else s.B[..., None], s.C
     lam, B, C = torch.complex(-s.A_log_real.exp(), s.A_imag), _complex(s.B), _complex(s.C) * s.weight
@@ -119,13 +127,30 @@ def _matrices(s: Any, channels: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.diag_embed(bar), (gain * B[index])[..., None], C
 
 
+def _by_inverses(s: LowRankParameters, channels: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The bilinear rule with matrices that are written out and inverted."""
+    index = torch.arange(channels) % len(s.A_imag)
+    lam, P, B = torch.complex(-s.A_log_real.exp(), s.A_imag)[index], s.P[index], s.B[index]
+    twice = s.weight.repeat_interleave(2)
+    p = P.transpose(2, 3).flatten(1, 2)  # P^* x is the sum over both halves of every pair
+    A, eye = _blocks(lam) - p @ (twice[:, None] * p).mT, torch.eye(len(twice), dtype=torch.float64)
+    dt = s.log_dt.exp()[:, None, None]
+    inverse = torch.linalg.inv(eye - dt / 2 * A)
+    sign = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    return inverse @ (eye + dt / 2 * A), dt * inverse @ B.flatten(1)[..., None], (s.C * sign).flatten(2) * twice
+
+
+def _blocks(lam: Tensor) -> Tensor:
+    """Complex diagonals in real coordinates."""
+    blocks = torch.stack([torch.stack([lam.real, -lam.imag], -1), torch.stack([lam.imag, lam.real], -1)], -2)
+    return torch.stack([torch.block_diag(*b) for b in blocks])
+
+
 def _written_out(s: Any) -> Tensor:
     """``A`` as a matrix; one of low rank from its definition, mode by mode."""
     if isinstance(s, DenseRecurrence):
         return s.A
-    lam = torch.complex(s.modes.decay, s.modes.angle).exp()
-    blocks = torch.stack([torch.stack([lam.real, -lam.imag], -1), torch.stack([lam.imag, lam.real], -1)], -2)
-    return torch.stack([torch.block_diag(*b) for b in blocks]) + torch.einsum("hri,hrj->hij", s.U, s.V)
+    return _blocks(torch.complex(s.modes.decay, s.modes.angle).exp()) + torch.einsum("hri,hrj->hij", s.U, s.V)
 
 
 def loop(w: Work) -> tuple[Tensor, Tensor]:

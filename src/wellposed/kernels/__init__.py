@@ -1,7 +1,8 @@
 """How layers compute: recurrences as pure functions of tensors, one file a backend, and one dispatch that chooses.
 
-A layer describes its systems (``DiagonalParameters``, ``LowRankRecurrence``, ``DenseRecurrence``,
-``SharedParameters``) and what it wants of them (``Work``), and calls ``run``. It does not know which backend runs.
+A layer describes its systems (``DiagonalParameters``, ``LowRankParameters``, ``DenseRecurrence``,
+``SharedParameters``, or any ``LowRankRecurrence``) and what it wants of them (``Work``), and calls ``run``. It does not
+know which backend runs.
 """
 
 from wellposed.kernels.dense import DenseRecurrence
@@ -9,7 +10,7 @@ from wellposed.kernels.device import has_triton
 from wellposed.kernels.diagonal import DiagonalParameters, DiagonalRecurrence, Spectrum
 from wellposed.kernels.discretize import DISCRETISATIONS, Discretisation, discretize
 from wellposed.kernels.dispatch import BACKENDS, Backend, Mode, choose, run
-from wellposed.kernels.low_rank import LowRankRecurrence
+from wellposed.kernels.low_rank import LowRankParameters, LowRankRecurrence
 from wellposed.kernels.padding import align_right, reverse
 from wellposed.kernels.precision import as_float64
 from wellposed.kernels.recurrence import Recurrence
@@ -25,6 +26,7 @@ __all__ = [
     "DiagonalParameters",
     "DiagonalRecurrence",
     "Discretisation",
+    "LowRankParameters",
     "LowRankRecurrence",
     "Mode",
     "Output",

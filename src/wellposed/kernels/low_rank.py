@@ -16,10 +16,53 @@ from wellposed.kernels.diagonal import Spectrum
 from wellposed.kernels.low_rank_plain import blocks, twice
 from wellposed.kernels.low_rank_tables import low_rank_tables
 from wellposed.kernels.powers import PoweredRecurrence
+from wellposed.kernels.precision import as_float64
 from wellposed.kernels.recurrence import Recurrence
+from wellposed.kernels.woodbury import bilinear_low_rank
 
 _LONGEST_SYSTEM = 128
 """Steps: the triangular system of more would cost more than squaring."""
+
+
+@dataclass(frozen=True)
+class LowRankParameters:
+    """Systems ``Lambda - P P^*`` of continuous time as S4 stores them, to be discretised by the bilinear rule.
+
+    ``lambda = -exp(A_log_real) + i A_imag``. A backend may work from these directly; the others ask for the recurrence.
+    Channels take the systems in turn.
+    """
+
+    A_log_real: Float[Tensor, "system mode"]
+    A_imag: Float[Tensor, "system mode"]
+    P: Float[Tensor, "system mode rank 2"]
+    B: Float[Tensor, "system mode 2"]
+    C: Float[Tensor, "direction channel mode 2"]
+    log_dt: Float[Tensor, " channel"]
+    weight: Float[Tensor, " mode"]
+    """How many eigenvalues a mode stands for: 2 for one of a conjugate pair, 1 for a real one."""
+
+    @property
+    def states(self) -> int:
+        """Real numbers in the state of one channel."""
+        return 2 * self.A_imag.shape[-1]
+
+    @property
+    def rank(self) -> int:
+        """Of ``P P^*``."""
+        return self.P.shape[2]
+
+    def discretize(self) -> LowRankRecurrence:
+        """The systems of every channel in discrete time."""
+        log_real, imag, P, B = (self._per_channel(p) for p in (self.A_log_real, self.A_imag, self.P, self.B))
+        log_dt, weight = as_float64(self.log_dt), as_float64(self.weight)
+        decay, angle, U, V, B = bilinear_low_rank(log_real, imag, P, B, log_dt, weight)
+        # Re(C x) as a row for [Re x, Im x]
+        rows = as_float64(self.C) * torch.stack([weight, -weight], -1)
+        return LowRankRecurrence(Spectrum(decay, angle), U, V, B, rows.flatten(2))
+
+    def _per_channel(self, parameter: Tensor) -> Tensor:
+        copies, wide = self.log_dt.shape[0] // parameter.shape[0], as_float64(parameter)
+        return wide if copies == 1 else wide.repeat(copies, *[1] * (parameter.ndim - 1))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wellposed.kernels.dense import DenseRecurrence
 from wellposed.kernels.diagonal import DiagonalParameters
-from wellposed.kernels.low_rank import LowRankRecurrence
+from wellposed.kernels.low_rank import LowRankParameters, LowRankRecurrence
 from wellposed.kernels.padding import reverse
 from wellposed.kernels.shared import SharedParameters
 
@@ -30,7 +30,7 @@ class Work:
     several inputs a channel the first of all channels come first in ``u``, then the second; ``D`` is the first's.
     """
 
-    system: DiagonalParameters | LowRankRecurrence | DenseRecurrence | SharedParameters
+    system: DiagonalParameters | LowRankParameters | LowRankRecurrence | DenseRecurrence | SharedParameters
     u: Inputs
     D: Float[Tensor, " channel"] | None = None
     state: State | None = None

@@ -90,7 +90,7 @@ class LiquidS4(S4):
         self, u: Tensor, lengths: Lengths | None, state: Tensor | None, want_state: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Each direction has products of its own: a neighbour in time is another one seen from the end."""
-        values, system = None if lengths is None else lengths.values, self._kernel_system()
+        values, system = None if lengths is None else lengths.values, self._kernel_system().discretize()
         y, last = self._filter(replace(system, C=system.C[:1]), u, values, state, want_state, self.D)
         if self.bidirectional:
             reverse_C = replace(system, C=system.C[1:])
@@ -128,7 +128,7 @@ class LiquidS4(S4):
 
     def _constants(self) -> tuple[Tensor, ...]:
         """What a step needs of the parameters: those of S4, then the powers of ``B``."""
-        powers = self._powers(self._kernel_system())[1:]
+        powers = self._powers(self._kernel_system().discretize())[1:]
         return *super()._constants(), *(B.to(self.compute_dtype) for B in powers)
 
     def _advance(self, constants: tuple[Tensor, ...], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from wellposed._checks import positive_int
-from wellposed.kernels import DenseRecurrence, Discretisation, LowRankRecurrence, Spectrum, as_float64
+from wellposed.kernels import DenseRecurrence, Discretisation, LowRankParameters, as_float64
 from wellposed.kernels.low_rank import matrix_of
-from wellposed.kernels.woodbury import bilinear_low_rank
 from wellposed.linalg import matrix_exp
 from wellposed.nn._config import built_from
 from wellposed.nn._initial import low_rank
@@ -55,15 +54,11 @@ class S4(SISOLayer):
         count = as_float64(self.count)
         return (as_float64(self.C) * torch.stack([count, -count], -1)).flatten(2)
 
-    def _kernel_system(self) -> LowRankRecurrence | DenseRecurrence:
-        """The systems in discrete time: diagonal plus low rank under the bilinear rule, matrices under the other."""
-        return self._bilinear() if self.disc == "bilinear" else self._held()
-
-    def _bilinear(self) -> LowRankRecurrence:
-        log_real, imag, P, B = (self._repeated(p) for p in (self.A_log_real, self.A_imag, self.P, self.B))
-        log_dt, count = as_float64(self.log_dt), as_float64(self.count)
-        decay, angle, U, V, B = bilinear_low_rank(log_real, imag, P, B, log_dt, count)
-        return LowRankRecurrence(Spectrum(decay, angle), U, V, B, self._rows())
+    def _kernel_system(self) -> LowRankParameters | DenseRecurrence:
+        """The parameters as they are under the bilinear rule, matrices in discrete time under the other."""
+        if self.disc == "bilinear":
+            return LowRankParameters(self.A_log_real, self.A_imag, self.P, self.B, self.C, self.log_dt, self.count)
+        return self._held()
 
     def _held(self) -> DenseRecurrence:
         """By the exponential of ``[[A, B], [0, 0]]``, which holds both that of ``A`` and the integral for ``B``."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wellposed._checks import finite, positive_int
 from wellposed.errors import ArgumentError, ShapeError
-from wellposed.kernels import DenseRecurrence, DiagonalParameters, LowRankRecurrence, as_float64, times
+from wellposed.kernels import DenseRecurrence, DiagonalParameters, LowRankParameters, as_float64, times
 from wellposed.nn._initial import SCALES, Modes, Scale, check_name
 from wellposed.nn._state_space import StateSpaceConfig, StateSpaceLayer
 
@@ -110,7 +110,7 @@ class SISOLayer(StateSpaceLayer):
         return as_float64(self.C) * as_float64(self.count)[:, None]
 
     @abstractmethod
-    def _kernel_system(self) -> DiagonalParameters | LowRankRecurrence | DenseRecurrence:
+    def _kernel_system(self) -> DiagonalParameters | LowRankParameters | DenseRecurrence:
         """The systems as the kernels take them."""
 
     def _constants(self) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Where the tables of a chunk come from: kernels for diagonal systems, PyTorch's own operations for any other."""
+"""Where the tables of a chunk come from: kernels for layers' own parameters, PyTorch's own operations for any other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from torch import Tensor
 
 from wellposed.kernels.diagonal import DiagonalParameters
 from wellposed.kernels.discretize import Discretisation
+from wellposed.kernels.gpu import low_rank, low_rank_gradients
 from wellposed.kernels.gpu.pieces import Sizes
 from wellposed.kernels.gpu.plain import plain_tables
 from wellposed.kernels.gpu.tables import make_tables, modes_like, tables_backward
+from wellposed.kernels.low_rank import LowRankParameters
 from wellposed.kernels.work import Work
 
 Values = Sequence[Tensor | None]
@@ -61,6 +63,24 @@ class _Diagonal:
         return [modes_like(values[3], sizes)]
 
 
+class _LowRank:
+    """By kernels, from ``A_log_real, A_imag, P, B, C, log_dt, weight, D``."""
+
+    def make(self, values: Any, sizes: Sizes) -> list[Tensor]:
+        return low_rank.make_tables(LowRankParameters(*values[:7]), values[7], sizes)
+
+    def gradients(self, values: Any, kept: Sequence[Tensor], sizes: Sizes, tables: Tensor) -> Sequence[Tensor | None]:
+        system, (chains, bars) = LowRankParameters(*values[:7]), kept
+        *found, D = low_rank_gradients.tables_backward(system, values[7], chains, bars, sizes, tables)
+        return [*found, None, D]
+
+    def plain(self, values: Any, sizes: Sizes) -> Tensor:
+        return plain_tables(LowRankParameters(*values[:7]).discretize(), values[7], sizes)
+
+    def kept_like(self, values: Any, sizes: Sizes) -> list[Tensor]:
+        return low_rank.kept_like(values[4], values[2].shape[2], sizes)
+
+
 class _Given:
     """They are the value."""
 
@@ -77,7 +97,12 @@ class _Given:
         return []
 
 
-MAKERS: dict[str, Maker] = {"zoh": _Diagonal("zoh"), "bilinear": _Diagonal("bilinear"), "given": _Given()}
+MAKERS: dict[str, Maker] = {
+    "zoh": _Diagonal("zoh"),
+    "bilinear": _Diagonal("bilinear"),
+    "low-rank": _LowRank(),
+    "given": _Given(),
+}
 
 
 def of(work: Work, sizes: Sizes) -> tuple[str, tuple[Tensor | None, ...]]:
@@ -85,4 +110,6 @@ def of(work: Work, sizes: Sizes) -> tuple[str, tuple[Tensor | None, ...]]:
     s: Any = work.system
     if isinstance(s, DiagonalParameters):
         return s.disc, (s.A_log_real, s.A_imag, s.B, s.C, s.log_dt, s.weight, work.D)
+    if isinstance(s, LowRankParameters) and s.rank <= low_rank.LARGEST_RANK:
+        return "low-rank", (s.A_log_real, s.A_imag, s.P, s.B, s.C, s.log_dt, s.weight, work.D)
     return "given", (plain_tables(s.discretize(), work.D, sizes),)
