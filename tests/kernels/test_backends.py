@@ -10,7 +10,7 @@ import torch
 
 from kernel_suite import DEVICE, KernelSuite, loop, moved, off, work
 from wellposed.errors import ArgumentError
-from wellposed.kernels import BACKENDS, Backend, choose, run
+from wellposed.kernels import BACKENDS, Backend, choose, has_triton, run
 from wellposed.kernels.work import Work
 
 
@@ -20,6 +20,14 @@ class TestScan(KernelSuite):
 
 class TestConv(KernelSuite):
     backend = "conv"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_triton(torch.zeros(1, device=DEVICE)), reason="neither a GPU nor Triton's interpreter")
+class TestTriton(KernelSuite):
+    """Float32, relative to the largest entry: sums of some hundred terms."""
+
+    backend, dtype, tolerance = "triton", torch.float32, 1e-5
 
 
 @pytest.mark.slow

@@ -51,10 +51,11 @@ def choose(work: Work, mode: str = "auto") -> str:
 
     What is exported need not run as it was trained: there the choice is always free.
     """
+    free = mode == "auto" or torch.compiler.is_exporting()
+    # The newest first: what is added is meant to be faster.
+    fast = [name for name in BACKENDS if work.u.device.type in BACKENDS[name].fastest_on][::-1]
+    for name in (*fast, *BACKENDS) if free else (mode,):
+        if BACKENDS[name].supports(work):
+            return name
     able = [name for name, backend in BACKENDS.items() if backend.supports(work)]
-    if mode == "auto" or torch.compiler.is_exporting():
-        fast = [name for name in able if work.u.device.type in BACKENDS[name].fastest_on]
-        return fast[-1] if fast else able[0]  # the newest first: what is added is meant to be faster
-    if mode not in able:
-        raise ArgumentError(f"mode={mode!r} cannot do this; what can: {', '.join(able)}, or leave it to mode='auto'")
-    return mode
+    raise ArgumentError(f"mode={mode!r} cannot do this; what can: {', '.join(able)}, or leave it to mode='auto'")

@@ -18,7 +18,9 @@ from wellposed.nn._lengths import Lengths, as_lengths
 
 def full_precision(device: torch.device) -> AbstractContextManager[Any]:
     """No autocast inside: the state-space core keeps its precision."""
-    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
+    if device.type == "meta" or not torch.is_autocast_enabled(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def keep_length(u: Tensor) -> None:

@@ -18,15 +18,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.slow
-class TestTriton(KernelSuite):
-    """Float32, relative to the largest entry: sums of some hundred terms."""
-
-    backend = "triton"
-    dtype = torch.float32
-    tolerance = 1e-5
-
-
 def some(length: int, batch: int, modes: int, directions: int = 1, *, dense: bool = False) -> Work:
     """Slow and fast modes, as many as wanted."""
     C, D = random(directions, 2, modes, 2, seed=4), random(2, seed=7)
@@ -88,10 +79,16 @@ def test_odd_shapes_of_dense_systems(length: int, modes: int):
     compare(some(length, 3, modes, dense=True))
 
 
+class InTriton(KernelSuite):
+    """The comparisons of the suite, which is run as a whole beside those of the other backends."""
+
+    backend, dtype, tolerance = "triton", torch.float32, 1e-5
+
+
 @pytest.mark.parametrize("kind", ["diagonal-bilinear", "diagonal-shared-systems", "low-rank", "shared"])
 def test_states_behind_padding(kind: str):
     """From a state into a state, of each sequence at its own end; what the whole suite tries at every length."""
-    suite, lengths = TestTriton(), torch.tensor([1, 100, 37])
+    suite, lengths = InTriton(), torch.tensor([1, 100, 37])
     suite.compare(work(kind, 100, batch=3, lengths=lengths, with_state=True, want_state=True))
 
 
