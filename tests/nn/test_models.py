@@ -472,7 +472,8 @@ def test_learns():
     assert losses[-1] < 0.1 * losses[0]
 
 
-@pytest.mark.parametrize("norm", ["batch", pytest.param("layer", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["batch", "layer"])
 def test_compiles_in_one_graph_and_exports(norm: str):
     found = json.loads(
         run_python(

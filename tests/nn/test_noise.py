@@ -375,6 +375,7 @@ def test_single_steps_are_refused():
 # --- where it could be missed
 
 
+@pytest.mark.slow
 def test_compiled_models_have_noise():
     """Compiled and called before, inside or around; with an outer function compiled as well."""
     printed = run_python("""

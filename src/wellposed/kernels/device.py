@@ -43,7 +43,9 @@ def _look_for_triton(device: torch.device) -> bool:
         return interpreted() and importlib.util.find_spec("triton") is not None
     if device.type != "cuda" or torch.version.hip is not None or importlib.util.find_spec("triton") is None:
         return False
-    return torch.cuda.get_device_capability(device) >= (8, 0)  # tf32 and bf16 came with Ampere
+    # Tables stay in shared memory; datacentre cards have enough of it, from the first with tf32 and bf16 on.
+    card = torch.cuda.get_device_properties(device)
+    return (card.major, card.minor) >= (8, 0) and getattr(card, "shared_memory_per_block_optin", 0) >= 160 * 1024
 
 
 def transformed() -> bool:

@@ -55,7 +55,7 @@ def choose(work: Work, mode: str = "auto") -> str:
     # The newest first: what is added is meant to be faster.
     fast = [name for name in BACKENDS if work.u.device.type in BACKENDS[name].fastest_on][::-1]
     for name in (*fast, *BACKENDS) if free else (mode,):
-        if BACKENDS[name].supports(work):
+        if name in BACKENDS and BACKENDS[name].supports(work):
             return name
     able = [name for name, backend in BACKENDS.items() if backend.supports(work)]
     raise ArgumentError(f"mode={mode!r} cannot do this; what can: {', '.join(able)}, or leave it to mode='auto'")

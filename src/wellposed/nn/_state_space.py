@@ -144,7 +144,7 @@ class StateSpaceLayer(SequenceLayer):
     def _sequence_dtype(self, u: Tensor) -> torch.dtype:
         """On a GPU bfloat16 stays, and autocast means what it means for a product: halved traffic, sums in float32."""
         half = u.dtype == torch.bfloat16
-        if torch.is_autocast_enabled(u.device.type) and u.is_cuda:
+        if u.is_cuda and torch.is_autocast_enabled(u.device.type):
             half = torch.get_autocast_dtype(u.device.type) == torch.bfloat16
         fast = half and self.takes_bfloat16 and self.compute_dtype == torch.float32 and has_triton(u)
         return torch.bfloat16 if fast else self.compute_dtype

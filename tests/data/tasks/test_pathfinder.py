@@ -38,6 +38,7 @@ def test_levels_and_distractors():
     assert (PathX().parameters().size, PathX().parameters().distractor_length) == (128, 4)
 
 
+@pytest.mark.slow
 def test_path_x(tmp_path: Path):
     data = load("pathx", tmp_path, "train", count=10)
     assert data.rows.lengths.tolist() == [16_384] * 8

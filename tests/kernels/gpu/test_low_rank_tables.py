@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 ROUNDING = 2.0**-24
 CASES = [  # rank, modes, T, directions, channels, systems, chunks of a jump
     (1, 1, 16, 1, 2, 2, 0),
-    (2, 2, 32, 2, 2, 1, 0),
+    pytest.param(2, 2, 32, 2, 2, 1, 0, marks=pytest.mark.slow),
     (3, 3, 16, 1, 1, 1, 5),
     (1, 33, 64, 1, 1, 1, 3),
 ]
@@ -105,6 +105,7 @@ def test_tables_and_gradients(rank: int, modes: int, T: int, directions: int, ch
         assert off(a, b) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*deterministic.*:UserWarning")
 @pytest.mark.parametrize(
     ("options", "length"),

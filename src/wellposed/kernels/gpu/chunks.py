@@ -23,14 +23,17 @@ from wellposed.kernels.layout import differentiable_gradients
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 
-LARGEST_STATE = 128
-"""Real numbers: with more the tables of a channel no longer fit a multiprocessor."""
+LARGEST_DIAGONAL, LARGEST_DENSE = 128, 64
+"""Real numbers in a state: with more the tables of a channel no longer fit a multiprocessor."""
 _CHUNK = 64
 
 
 def supports(work: Work) -> bool:
-    """One input a channel, states of up to 128 real numbers."""
-    return not isinstance(work.system, SharedParameters) and _inputs(work) == 1 and _states(work) <= LARGEST_STATE
+    """One input a channel, states of up to 128 real numbers, or 64 if its matrix is dense."""
+    if isinstance(work.system, SharedParameters) or _inputs(work) > 1:
+        return False
+    largest = LARGEST_DIAGONAL if isinstance(work.system, DiagonalParameters) else LARGEST_DENSE
+    return _states(work) <= largest
 
 
 def _inputs(work: Work) -> int:

@@ -9,6 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, dot, fold_of, jit, read_of
+from wellposed.kernels.gpu.tiles import pipelined
 
 
 class Tile(NamedTuple):
@@ -231,11 +232,16 @@ def outputs(
     (H, B, L), directions, T = u.shape, sizes.directions, sizes.steps
     J, tile = -(-L // T), _OUTPUTS[precision, directions]
     programs, tiles = _spread(B * J, H, tile)
-    _outputs[(H, programs)](
-        u, states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), y.stride(0), y.stride(1),
-        T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states.numel() > 0,
-        PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages,
-    )  # fmt: skip
+    compiled_for = (precision, T, sizes.state, directions, adjoint)
+
+    def start(stages: int) -> None:
+        _outputs[(H, programs)](
+            u, states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), y.stride(0), y.stride(1),
+            T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states.numel() > 0,
+            PRECISION=precision, num_warps=tile.warps, num_stages=stages,
+        )  # fmt: skip
+
+    pipelined(start, tile.stages, "outputs", *compiled_for)
 
 
 def gradients(
@@ -256,11 +262,15 @@ def gradients(
     parts, tiles = _spread(B * J, H, tile)
     partial = torch.empty(parts, H, T * T + 2 * directions * T * S, dtype=torch.float32, device=u.device)
     compiled_for = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states.numel() > 0}
-    _gradients[(H, parts)](
-        u, dy, states, adjoints, tables, du, partial, B, H, L, J, tiles,
-        u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), du.stride(0), du.stride(1), WITH_INPUT=together,
-        ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages, **compiled_for,
-    )  # fmt: skip
+
+    def start(stages: int) -> None:
+        _gradients[(H, parts)](
+            u, dy, states, adjoints, tables, du, partial, B, H, L, J, tiles,
+            u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), du.stride(0), du.stride(1), WITH_INPUT=together,
+            ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=stages, **compiled_for,
+        )  # fmt: skip
+
+    pipelined(start, tile.stages, "gradients", precision, *compiled_for.values())
     found = torch.empty_like(tables)
     walks = 0 if walked is None else walked.shape[0]
     _summed[(H, 2 * directions + 1)](partial, walked, found, H, parts, walks, DENSE=dense, num_warps=8, **compiled_for)

@@ -9,6 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, dot, fold_of, jit, read_of
+from wellposed.kernels.gpu.tiles import pipelined
 
 _PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
 _STAGES = {"tf32": 4, "tf32x3": 3, "bf16": 4}
@@ -177,15 +178,18 @@ def walk(
     end = torch.empty(H, B, S, **new) if want_end else None
     partial = torch.empty(count * tiles, directions, *sizes.shapes[3], **new) if adjoint else None
 
-    def launch(segments: int, *, ends_only: bool) -> None:
-        _walk[(H, tiles, directions * segments)](
-            u, tables, start, ends, found, states, end, partial, B, H, L, J, K, u.stride(0), u.stride(1),
-            T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint, HAS_START=start is not None,
-            ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end, PRECISION=precision, STAGES=_STAGES[precision],
-            num_warps=warps,
-        )  # fmt: skip
+    def walk_along(segments: int, *, ends_only: bool) -> None:
+        def start_with(stages: int) -> None:
+            _walk[(H, tiles, directions * segments)](
+                u, tables, start, ends, found, states, end, partial, B, H, L, J, K, u.stride(0), u.stride(1),
+                T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint,
+                HAS_START=start is not None, ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end,
+                PRECISION=precision, STAGES=stages, num_warps=warps,
+            )  # fmt: skip
+
+        pipelined(start_with, _STAGES[precision], "walk", precision, T, S, batch, dense, adjoint, ends_only)
 
     if count > 1:
-        launch(count - 1, ends_only=True)
-    launch(count, ends_only=False)
+        walk_along(count - 1, ends_only=True)
+    walk_along(count, ends_only=False)
     return found, partial, end

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, no_type_check
 
 import torch
 import triton.language as tl
 from torch import Tensor
+from triton.runtime.errors import OutOfResources
 
 from wellposed.kernels.gpu.pieces import jit
 
@@ -24,6 +26,23 @@ def launch(kernel: Any, grid: tuple[int, ...], first: Tensor, *arguments: Any, *
     """Start a kernel on the device of its first argument, which need not be the current one."""
     with on_device_of(first):
         kernel[grid](first, *arguments, **options)
+
+
+_FITTING: dict[Any, int] = {}
+
+
+def pipelined(start: Callable[[int], object], stages: int, *compiled_for: Any) -> None:
+    """``start(stages)``, with fewer where a card has less shared memory than the one they were measured on."""
+    fitting = _FITTING.get(compiled_for, stages)
+    while fitting > 1:
+        try:
+            start(fitting)
+        except OutOfResources:
+            fitting -= 1
+            _FITTING[compiled_for] = fitting
+        else:
+            return
+    start(1)
 
 
 def new_sequences(rows: Tensor, dtype: torch.dtype) -> Tensor:
