@@ -42,7 +42,7 @@ class StateSpaceConfig:
     bidirectional: bool = False
     """Whether a second read-out goes over the reversed sequence."""
     mode: Mode = "auto"
-    """How it is computed, not what: ``"scan"`` in chunks, ``"conv"`` by FFT, ``"triton"`` on a GPU, ``"auto"`` the best."""
+    """How it is computed, not what: ``"scan"`` (chunks), ``"conv"`` (FFT), ``"triton"`` (on a GPU), or ``"auto"``."""
     seed: int | None = None
     """The same numbers whatever else draws; without one they come from PyTorch's generator."""
     device: Any = None
