@@ -26,6 +26,9 @@ from wellposed.kernels.work import Output, Work
 LARGEST_DIAGONAL, LARGEST_DENSE = 128, 64
 """Real numbers in a state: with more the tables of a channel no longer fit a multiprocessor."""
 _CHUNK = 64
+KEEP_STATES = True
+"""Whether states before chunks wait for backward, with 64 states as many numbers as the input in each direction; found
+anew they cost a walk."""
 
 
 def supports(work: Work) -> bool:
@@ -86,7 +89,7 @@ class _Chunks(torch.autograd.Function):
         # The first call of an operator of one's own loads the compiler, which takes seconds.
         compute = _opaque_forward if torch.compiler.is_compiling() else _forward
         y, states, tables, *kept = compute(u, start, values, sizes, kind, precision)
-        ctx.save_for_backward(u, start, states, tables, *kept, *values)
+        ctx.save_for_backward(u, start, states if KEEP_STATES else states.new_empty(0), tables, *kept, *values)
         ctx.rest = sizes, kind, precision, len(kept)
         return y
 
@@ -116,12 +119,17 @@ def _forward(
     """Outputs, states before every chunk (none for a single one), tables, and what their maker keeps."""
     sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
     tables, *kept = MAKERS[kind].make(values, sizes)
-    states = torch.empty(0, dtype=u.dtype, device=u.device)
-    if u.shape[1] > sizes.steps or start is not None:
-        states, _, _ = walk(U, tables, sizes, start, precision=precision)
+    states = _states_of(U, start, tables, sizes, precision)
     y = new_sequences(U, u.dtype)
     outputs(U, states, tables, sizes, y.permute(2, 0, 1), adjoint=False, precision=precision)
     return [y, states, tables, *kept]
+
+
+def _states_of(u: Tensor, start: Tensor | None, tables: Tensor, sizes: Sizes, precision: str) -> Tensor:
+    """Before every chunk; a single one that starts from zero needs none."""
+    if u.shape[2] <= sizes.steps and start is None:
+        return torch.empty(0, dtype=u.dtype, device=u.device)
+    return walk(u, tables, sizes, start, precision=precision)[0]
 
 
 def _backward(
@@ -139,6 +147,7 @@ def _backward(
     """Gradients of ``u, start`` and of the values, empty for what is not there."""
     sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
     dy = dy if dy.stride(1) == 1 else to_channels_first(dy)
+    states = states if states.numel() else _states_of(U, start, tables, sizes, precision)
     G, adjoints, partial, end = dy.permute(2, 0, 1), states, None, None
     if states.numel():
         adjoints, partial, end = walk(G, tables, sizes, precision=precision, states=states, want_end=start is not None)
