@@ -20,6 +20,7 @@ from torch import Tensor
 
 from wellposed.kernels.discretize import Discretisation
 from wellposed.kernels.gpu.mode_scan import STEPS, Modes
+from wellposed.kernels.gpu.modes import derivatives, discretized, times
 from wellposed.kernels.gpu.pieces import jit
 
 _MODES, _CHANNELS, _WARPS = 16, 64, 4  # a program of the tables
@@ -96,27 +97,8 @@ def _tile(modes: tuple[int, int], channels: tuple[int, int]) -> dict[str, Any]:
 
 @jit
 @no_type_check
-def _times(ar, ai, br, bi):
-    return ar * br - ai * bi, ar * bi + ai * br
-
-
-@jit
-@no_type_check
 def _load64(at, mask):
     return tl.load(at, mask, other=0.0).to(tl.float64)
-
-
-@jit
-@no_type_check
-def _expm1(x):
-    """``exp(x) - 1``, by its series where that cancels: the first term left out is ``x^7 / 8!`` of the whole."""
-    s = 1 + x / 7
-    s = 1 + x / 6 * s
-    s = 1 + x / 5 * s
-    s = 1 + x / 4 * s
-    s = 1 + x / 3 * s
-    s = 1 + x / 2 * s
-    return tl.where(tl.abs(x) < 1 / 32, x * s, tl.exp(x) - 1)
 
 
 @jit
@@ -126,37 +108,8 @@ def _discrete(A_log_real, A_imag, log_dt, p, P, BILINEAR: tl.constexpr):
     dt = tl.exp(_load64(log_dt + p, p < P))
     x = -tl.exp(_load64(A_log_real + p, p < P)) * dt
     y = _load64(A_imag + p, p < P) * dt
-    if BILINEAR:
-        below = (1 - x / 2) * (1 - x / 2) + y * y / 4
-        hr = (1 - x / 2) / below
-        hi = y / 2 / below
-        fr, fi = _times(1 + x / 2, y / 2, hr, hi)
-    else:
-        e = tl.exp(x)
-        fr = e * tl.cos(y)
-        fi = e * tl.sin(y)
-        # exp(z) - 1 without cancellation: 1 - cos(y) = 2 sin(y/2)^2.
-        half = tl.sin(y / 2)
-        below = x * x + y * y
-        hr, hi = _times(_expm1(x) - 2 * e * half * half, fi, x / below, -y / below)
+    fr, fi, hr, hi = discretized(x, y, BILINEAR)
     return dt, x, y, fr, fi, hr, hi
-
-
-@jit
-@no_type_check
-def _slope(x, y, fr, fi, hr, hi, BILINEAR: tl.constexpr):
-    """``phi'(z)``."""
-    if BILINEAR:
-        return _times(hr, hi, hr / 2, hi / 2)
-    below = x * x + y * y
-    qr, qi = _times(fr - hr, fi - hi, x / below, -y / below)  # (exp(z) - phi) / z, which cancels near 0
-    sr, si = 1 / 144 + x / 840, y / 840
-    sr, si = _times(sr, si, x, y)
-    sr, si = _times(sr + 1 / 30, si, x, y)
-    sr, si = _times(sr + 1 / 8, si, x, y)
-    sr, si = _times(sr + 1 / 3, si, x, y)
-    near = below < 1e-4
-    return tl.where(near, sr + 1 / 2, qr), tl.where(near, si, qi)
 
 
 @jit
@@ -188,11 +141,11 @@ def _tables(
     tl.store(one + p, fr.to(tl.float32), first)
     tl.store(one + P + p, fi.to(tl.float32), first)
     for _ in tl.static_range(DOUBLINGS):
-        fr, fi = _times(fr, fi, fr, fi)
+        fr, fi = times(fr, fi, fr, fi)
     tl.store(tile + p, fr, first)
     tl.store(tile + P + p, fi, first)
     at = B + (p * H + h) * 2
-    br, bi = _times(dt * hr, dt * hi, _load64(at, mask), _load64(at + 1, mask))
+    br, bi = times(dt * hr, dt * hi, _load64(at, mask), _load64(at + 1, mask))
     kind = B_out.dtype.element_ty
     tl.store(B_out + p * H + h, br.to(tl.float32).to(kind), mask)
     tl.store(B_out + (P + p) * H + h, bi.to(tl.float32).to(kind), mask)
@@ -239,10 +192,10 @@ def _gradients(
         at = (p * H + h) * 2
         br, bi = _load64(B + at, mask), _load64(B + at + 1, mask)
         er, ei = _load64(dB_in + p * H + h, mask), _load64(dB_in + (P + p) * H + h, mask)
-        cr, ci = _times(br, -bi, er, ei)
+        cr, ci = times(br, -bi, er, ei)
         gr += cr
         gi += ci
-        cr, ci = _times(dt * hr, -dt * hi, er, ei)
+        cr, ci = times(dt * hr, -dt * hi, er, ei)
         tl.store(dB + at, cr.to(dB.dtype.element_ty), mask)
         tl.store(dB + at + 1, ci.to(dB.dtype.element_ty), mask)
         for d in tl.static_range(DIRECTIONS):
@@ -252,12 +205,9 @@ def _gradients(
             tl.store(at + 1, (-w * _load64(own + P, mask)).to(dC.dtype.element_ty), mask)
     gr = dt * tl.sum(gr, 1)[:, None]
     gi = dt * tl.sum(gi, 1)[:, None]
-    sr, si = _slope(x, y, fr, fi, hr, hi, BILINEAR)
-    zr, zi = _times(sr, -si, gr, gi)
-    # f' is exp(z), or phi^2.
-    if BILINEAR:
-        fr, fi = _times(hr, hi, hr, hi)
-    ar, ai = _times(fr, -fi, _load64(d_modes + p, p < P), _load64(d_modes + P + p, p < P))
+    fr, fi, sr, si = derivatives(x, y, fr, fi, hr, hi, BILINEAR)
+    zr, zi = times(sr, -si, gr, gi)
+    ar, ai = times(fr, -fi, _load64(d_modes + p, p < P), _load64(d_modes + P + p, p < P))
     zr += ar
     zi += ai
     step = gr * hr + gi * hi + zr * x + zi * y  # dt phi(lambda dt) and lambda dt grow with log dt

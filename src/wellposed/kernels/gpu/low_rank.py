@@ -13,6 +13,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.modes import times
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
 from wellposed.kernels.low_rank import LowRankParameters
 
@@ -20,13 +21,6 @@ LARGEST_RANK = 4
 """Of LegT it is 2, else 1."""
 TILE = 32  # columns of a product in float64, and how many terms it sums at a time
 WARPS = 4  # of a program with matrices; one with vectors has one warp, whose sums need no barrier
-
-
-@jit
-@no_type_check
-def product(ar, ai, br, bi):
-    """Of complex numbers."""
-    return ar * br - ai * bi, ar * bi + ai * br
 
 
 @jit
@@ -76,8 +70,8 @@ def discretized(
     count = tl.load(weight + n, mask=there, other=0.0).to(tl.float64)
     qr = count * pr
     qi = count * pi
-    gpr, gpi = product(dt * ir, dt * ii, pr, pi)
-    gbr, gbi = product(dt * ir, dt * ii, br, bi)
+    gpr, gpi = times(dt * ir, dt * ii, pr, pi)
+    gbr, gbi = times(dt * ir, dt * ii, br, bi)
     small = tl.sum(gpr[:, None, :] * qr[None, :, :] + gpi[:, None, :] * qi[None, :, :], 2) / 2
     core = _inverse_of_one_plus(small, RP)
     ur = -tl.sum(core[:, :, None] * gpr[None, :, :], 1) / dt
@@ -106,7 +100,7 @@ def _chains(
     if c == 0:
         tl.store(bars + (h * NP + n) * 2, lr)
         tl.store(bars + (h * NP + n) * 2 + 1, li)
-    vr, vi = product(dt * ir, -dt * ii, qr, qi)  # rows stand for conjugates
+    vr, vi = times(dt * ir, -dt * ii, qr, qi)  # rows stand for conjugates
 
     xr = tl.sum(tl.where(j == c, ur, 0.0) + tl.where(j == c - RANK, vr, 0.0), 0)[None, :]
     xi = tl.sum(tl.where(j == c, ui, 0.0) + tl.where(j == c - RANK, vi, 0.0), 0)[None, :]
@@ -131,7 +125,7 @@ def _chains(
         tl.store(at + t * 2 * NP, xr)
         tl.store(at + t * 2 * NP + 1, xi)
         s = tl.sum(fr * xr + fi * xi, 1)[:, None]
-        xr, xi = product(lr, li, xr, xi)
+        xr, xi = times(lr, li, xr, xi)
         xr += tl.sum(s * er, 0)[None, :]
         xi += tl.sum(s * ei, 0)[None, :]
     tl.store(at + T * 2 * NP, xr)
@@ -161,7 +155,7 @@ def _write_carry(
     pr = tl.load(bars + h * S + m // 2 * 2)
     pi = tl.load(bars + h * S + m // 2 * 2 + 1)
     for _ in tl.static_range(LOG_T):
-        pr, pi = product(pr, pi, pr, pi)
+        pr, pi = times(pr, pi, pr, pi)
     beside = tl.where(s == m + 1 - 2 * (m % 2), tl.where(m % 2 == 0, pi, -pi), 0.0)
     total += tl.where(s == m, pr, beside)
     tl.store(carry + (h * S + s) * S + m, total.to(tl.float32))

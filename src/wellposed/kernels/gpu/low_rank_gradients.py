@@ -11,7 +11,8 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from wellposed.kernels.gpu.low_rank import TILE, WARPS, contiguous, discretized, padded, product
+from wellposed.kernels.gpu.low_rank import TILE, WARPS, contiguous, discretized, padded
+from wellposed.kernels.gpu.modes import times
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
 from wellposed.kernels.low_rank import LowRankParameters
 
@@ -129,7 +130,7 @@ def _along_chains(
         for_ei += out * pi
         for_fr += into * xr
         for_fi += into * xi
-        pr, pi = product(lr, -li, pr, pi)
+        pr, pi = times(lr, -li, pr, pi)
         pr += tl.sum(into * fr, 0)[None, :] + gr
         pi += tl.sum(into * fi, 0)[None, :] + gi
         xr = next_xr
@@ -178,12 +179,12 @@ def _to_parameters(
     lr = 2 * ir - 1
     li = 2 * ii
     for _ in tl.static_range(LOG_T):
-        sr, si = product(sr, si, 2 * lr, 2 * li)
-        lr, li = product(lr, li, lr, li)
+        sr, si = times(sr, si, 2 * lr, 2 * li)
+        lr, li = times(lr, li, lr, li)
     g_carry = carry_of(g_kernel, H, T, S, DIRECTIONS) + h * S * S + 2 * n * S + 2 * n
     gr = (tl.load(g_carry) + tl.load(g_carry + S + 1)).to(tl.float64)
     gi = (tl.load(g_carry + S) - tl.load(g_carry + 1)).to(tl.float64)
-    for_lr, for_li = product(sr, -si, gr, gi)
+    for_lr, for_li = times(sr, -si, gr, gi)
 
     own = found + h * CHAINS * LONG + 2 * n
     ranks = (j < RANK) & there
@@ -225,24 +226,24 @@ def _to_parameters(
     for_gpr += tl.sum(for_core[:, :, None] * qr[None, :, :], 1)
     for_gpi += tl.sum(for_core[:, :, None] * qi[None, :, :], 1)
     # V is the conjugate of the gain times Q, GP and GB are the gain times P and B
-    ar, ai = product(dt * ir, dt * ii, for_vr, for_vi)
+    ar, ai = times(dt * ir, dt * ii, for_vr, for_vi)
     for_qr += ar
     for_qi += ai
-    ar, ai = product(dt * ir, -dt * ii, for_gpr, for_gpi)
+    ar, ai = times(dt * ir, -dt * ii, for_gpr, for_gpi)
     p_at = g_P + ((h * N + n) * RANK + j) * 2
     tl.store(p_at, ar + count * for_qr, mask=ranks)
     tl.store(p_at + 1, ai + count * for_qi, mask=ranks)
-    ar, ai = product(dt * ir, -dt * ii, for_gbr, for_gbi)
+    ar, ai = times(dt * ir, -dt * ii, for_gbr, for_gbi)
     tl.store(g_B + (h * N + n) * 2, ar, mask=there)
     tl.store(g_B + (h * N + n) * 2 + 1, ai, mask=there)
-    ar, ai = product(pr, -pi, for_gpr, for_gpi)
-    cr, ci = product(for_vr, -for_vi, qr, qi)
-    gr, gi = product(br, -bi, for_gbr, for_gbi)
+    ar, ai = times(pr, -pi, for_gpr, for_gpi)
+    cr, ci = times(for_vr, -for_vi, qr, qi)
+    gr, gi = times(br, -bi, for_gbr, for_gbi)
     gr += tl.sum(ar + cr, 0)[None, :]
     gi += tl.sum(ai + ci, 0)[None, :]
     # gain = dt inverse, lambda_bar = 2 inverse - 1
-    sr, si = product(ir, -ii, ir, -ii)
-    sr, si = product(sr, si, dt * gr + 2 * for_lr, dt * gi + 2 * for_li)  # for dt/2 lambda
+    sr, si = times(ir, -ii, ir, -ii)
+    sr, si = times(sr, si, dt * gr + 2 * for_lr, dt * gi + 2 * for_li)  # for dt/2 lambda
     tl.store(g_log_real + h * N + n, re * dt / 2 * sr, mask=there)
     tl.store(g_imag + h * N + n, dt / 2 * si, mask=there)
     slopes = ir * gr + ii * gi + (re * sr + im * si) / 2

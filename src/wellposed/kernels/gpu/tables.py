@@ -13,16 +13,11 @@ import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.diagonal import DiagonalParameters
+from wellposed.kernels.gpu.modes import derivatives, discretized, times
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
 
 _MODES, _WARPS = 16, 8  # of a program of the chain rule: 16 modes x 64 steps of float64 stay in registers
 _BLOCK = 128  # modes a program, one a thread
-
-
-@jit
-@no_type_check
-def _times(ar, ai, br, bi):
-    return ar * br - ai * bi, ar * bi + ai * br
 
 
 @jit
@@ -32,61 +27,12 @@ def _power(lr, li, exponent, BITS: tl.constexpr):
     pr = lr * 0.0 + exponent * 0.0 + 1.0
     pi = pr * 0.0
     for bit in tl.static_range(BITS):
-        nr, ni = _times(pr, pi, lr, li)
+        nr, ni = times(pr, pi, lr, li)
         take = ((exponent >> bit) & 1) == 1
         pr = tl.where(take, nr, pr)
         pi = tl.where(take, ni, pi)
-        lr, li = _times(lr, li, lr, li)
+        lr, li = times(lr, li, lr, li)
     return pr, pi
-
-
-@jit
-@no_type_check
-def _discretized(x, y, BILINEAR: tl.constexpr):
-    """``lambda_bar`` and ``gain / dt`` of modes ``z = x + i y = lambda dt``: kernels/discretize.py."""
-    if BILINEAR:
-        below = (1 - x / 2) * (1 - x / 2) + y * y / 4
-        gr = (1 - x / 2) / below
-        gi = y / 2 / below
-        lr, li = _times(1 + x / 2, y / 2, gr, gi)
-    else:
-        e = tl.exp(x)
-        lr = e * tl.cos(y)
-        li = e * tl.sin(y)
-        # (exp(z) - 1) / z; below |z| = 0.01, where digits cancel, its series: the first term left out is z^8 / 9!.
-        near = x * x + y * y < 1e-4
-        size = tl.where(near, 1.0, x * x + y * y)
-        gr = ((lr - 1) * x + li * y) / size
-        gi = (li * x - (lr - 1) * y) / size
-        sr = x * 0.0 + 1.0
-        si = x * 0.0
-        for k in tl.static_range(7):
-            tr, ti = _times(sr, si, x, y)
-            sr = 1.0 + tr / (8 - k)
-            si = ti / (8 - k)
-        gr = tl.where(near, sr, gr)
-        gi = tl.where(near, si, gi)
-    return lr, li, gr, gi
-
-
-@jit
-@no_type_check
-def _derivatives(x, y, lr, li, gr, gi, BILINEAR: tl.constexpr):
-    """Of ``lambda_bar`` and of ``gain / dt`` with respect to z."""
-    if BILINEAR:
-        er, ei = _times(gr, gi, gr, gi)
-        return er, ei, er / 2, ei / 2
-    else:
-        near = x * x + y * y < 1e-4
-        size = tl.where(near, 1.0, x * x + y * y)
-        dr = ((lr - gr) * x + (li - gi) * y) / size
-        di = ((li - gi) * x - (lr - gr) * y) / size
-        # The sum of k z^(k-1) / (k+1)!, of which the first term left out is z^6 / 5760.
-        sr, si = _times(x / 840 + 1.0 / 144, y / 840, x, y)
-        sr, si = _times(sr + 1.0 / 30, si, x, y)
-        sr, si = _times(sr + 1.0 / 8, si, x, y)
-        sr, si = _times(sr + 1.0 / 3, si, x, y)
-        return lr, li, tl.where(near, sr + 0.5, dr), tl.where(near, si, di)
 
 
 @jit
@@ -106,17 +52,17 @@ def _modes(
     dt = tl.exp(tl.load(log_dt + h, mask=there, other=0.0).to(tl.float64))
     x = -tl.exp(tl.load(A_log_real + at, mask=there, other=0.0).to(tl.float64)) * dt
     y = tl.load(A_imag + at, mask=there, other=0.0).to(tl.float64) * dt
-    lr, li, gr, gi = _discretized(x, y, BILINEAR)
+    lr, li, gr, gi = discretized(x, y, BILINEAR)
     br = tl.load(B + 2 * at, mask=there, other=0.0).to(tl.float64)
     bi = tl.load(B + 2 * at + 1, mask=there, other=0.0).to(tl.float64)
-    br, bi = _times(gr * dt, gi * dt, br, bi)
+    br, bi = times(gr * dt, gi * dt, br, bi)
     tl.store(bars + i, lr, mask=there)
     tl.store(bars + H * N + i, li, mask=there)
     tl.store(bars + 2 * H * N + i, br, mask=there)
     tl.store(bars + 3 * H * N + i, bi, mask=there)
     # Squared again and again, lambda becomes lambda^T.
     for _ in tl.static_range(LOG_T):
-        lr, li = _times(lr, li, lr, li)
+        lr, li = times(lr, li, lr, li)
     tl.store(bars + 4 * H * N + i, lr, mask=there)
     tl.store(bars + 5 * H * N + i, li, mask=there)
     if JUMPS:
@@ -151,7 +97,7 @@ def _tables(
     cr = tl.load(C + c_at, mask=there, other=0.0).to(tl.float64) * count
     ci = tl.load(C + c_at + 1, mask=there, other=0.0).to(tl.float64) * count
     pr, pi = _power(lr[:, None], li[:, None], e, LOG_T)
-    vr, vi = _times(pr, pi, br[:, None], bi[:, None])
+    vr, vi = times(pr, pi, br[:, None], bi[:, None])
     values = tl.sum(cr[:, None] * vr - ci[:, None] * vi, 0)
     if d == 0:
         column = fold + (h * T + T - 1 - e) * 2 * NP + n[:, None]
@@ -164,8 +110,8 @@ def _tables(
             at_carry += H * 2 * NP
             tl.store(carry + at_carry, tl.load(bars + 6 * size + at, mask=there, other=0.0).to(tl.float32))
             tl.store(carry + at_carry + NP, tl.load(bars + 7 * size + at, mask=there, other=0.0).to(tl.float32))
-    wr, wi = _times(cr, ci, lr, li)
-    wr, wi = _times(pr, pi, wr[:, None], wi[:, None])
+    wr, wi = times(cr, ci, lr, li)
+    wr, wi = times(pr, pi, wr[:, None], wi[:, None])
     row = read + ((d * H + h) * 2 * NP + n[:, None]) * T + e
     tl.store(row, wr.to(tl.float32))
     tl.store(row + NP * T, -wi.to(tl.float32))
@@ -237,7 +183,7 @@ def _tables_backward(
         k = tl.load(k_at + 1, mask=later, other=0.0)
         sr = tl.sum(slope_r * k, 1)
         si = -tl.sum(slope_i * k, 1)
-        qr, qi = _times(cr, ci, br, bi)
+        qr, qi = times(cr, ci, br, bi)
         g_lr += qr * sr + qi * si
         g_li += qr * si - qi * sr
         # The read-out: Re and -Im of c lambda^(e+1).
@@ -285,8 +231,8 @@ def _modes_backward(
     im = tl.load(A_imag + at, mask=there, other=0.0).to(tl.float64)
     x = re * dt
     y = im * dt
-    lr, li, gr, gi = _discretized(x, y, BILINEAR)
-    dlr, dli, dgr, dgi = _derivatives(x, y, lr, li, gr, gi, BILINEAR)
+    lr, li, gr, gi = discretized(x, y, BILINEAR)
+    dlr, dli, dgr, dgi = derivatives(x, y, lr, li, gr, gi, BILINEAR)
     Br = tl.load(B + 2 * at, mask=there, other=0.0).to(tl.float64)
     Bi = tl.load(B + 2 * at + 1, mask=there, other=0.0).to(tl.float64)
     g_lr = tl.load(g_bars + out, mask=there, other=0.0)
