@@ -233,6 +233,20 @@ def test_checkpointing_finds_the_same_masks(tied: bool):
         assert torch.equal(a, b)
 
 
+def test_modules_of_another_size_are_called():
+    """A gate that broadcasts, and an encoder without a bias."""
+    block = made(glu="half").eval()
+    u, twin = sequences(2, 9, 5), deepcopy(block).double()
+    for own in (block, twin):
+        own.mix = torch.nn.Linear(5, 1, device=DEVICE, dtype=next(own.parameters()).dtype)
+        torch.nn.init.constant_(own.mix.weight, 0.3)
+        torch.nn.init.constant_(own.mix.bias, 0.1)
+    close([block(u).detach()], [twin(u.double()).detach()])
+    model = SequenceClassifier(3, 4, layer="s4d", d_model=6, n_layers=1, layer_options={"mode": "conv"}).to(DEVICE)
+    model.backbone.encoder.register_parameter("bias", None)
+    assert model(torch.randn(2, 9, 3, device=DEVICE)).isfinite().all()
+
+
 def test_transforms_take_the_modules():
     block = made().eval()
     u = sequences(4, 9, 5)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 DotPrecision = Literal["tf32", "tf32x3", "bf16"]
@@ -20,8 +20,12 @@ def triton_takes(*tensors: Tensor) -> bool:
 
 
 def has_triton(tensor: Tensor) -> bool:
-    """Whether Triton takes such tensors: on a GPU that has it, or on a CPU with ``TRITON_INTERPRET=1``."""
-    return tensor.dtype in (torch.float32, torch.bfloat16) and _device_has_triton(tensor.device)
+    """Whether Triton takes such tensors: on a GPU that has it, or on a CPU with ``TRITON_INTERPRET=1``.
+
+    Plain ones: a tensor of a class of its own knows what may be done to it, a kernel does not.
+    """
+    plain = type(tensor) in (Tensor, nn.Parameter, nn.Buffer)
+    return plain and tensor.dtype in (torch.float32, torch.bfloat16) and _device_has_triton(tensor.device)
 
 
 def interpreted() -> bool:
@@ -44,8 +48,14 @@ def _look_for_triton(device: torch.device) -> bool:
     if device.type != "cuda" or torch.version.hip is not None or importlib.util.find_spec("triton") is None:
         return False
     # Tables stay in shared memory; datacentre cards have enough of it, from the first with tf32 and bf16 on.
-    card = torch.cuda.get_device_properties(device)
-    return (card.major, card.minor) >= (8, 0) and getattr(card, "shared_memory_per_block_optin", 0) >= 160 * 1024
+    return torch.cuda.get_device_capability(device) >= (8, 0) and shared_memory(device) >= 160 * 1024
+
+
+def shared_memory(device: torch.device) -> int:
+    """Bytes that a program can hold in shared memory; where nothing is measured, enough."""
+    if device.type != "cuda":
+        return 2**20
+    return getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0)
 
 
 def transformed() -> bool:

@@ -15,7 +15,12 @@ from wellposed.kernels.work import Output, Work
 
 def supports(work: Work) -> bool:
     """Sequences in float32 or bfloat16 on a GPU, with states of a size that its multiprocessors hold."""
-    return not torch.compiler.is_exporting() and has_triton(work.u) and _kernels(work).supports(work)
+    if torch.compiler.is_exporting() or not has_triton(work.u):
+        return False
+    weight = getattr(work.system, "weight", None)  # how often a mode counts, for which kernels find no gradient
+    if weight is not None and weight.requires_grad:
+        return False
+    return _kernels(work).supports(work)
 
 
 def run(work: Work) -> Output:

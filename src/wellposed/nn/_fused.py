@@ -32,7 +32,11 @@ def encoded(encoder: Any, x: Tensor, lengths: Lengths | None, layer: SequenceLay
     """What the encoder makes of the input, as the first layer likes it in memory."""
     if layer is None or not layer.channels_first:
         return encoder(x, lengths)
-    if _untouched(encoder, NumberEncoder) and x.dtype == encoder.weight.dtype and kernels_take(x, encoder.weight):
+    if (
+        _untouched(encoder, NumberEncoder)
+        and encoder.bias is not None
+        and kernels_take(x, encoder.weight, encoder.bias)
+    ):
         return encoder.channels_first(x, lengths)
     return laid_out(encoder(x, lengths), layer)
 
@@ -73,6 +77,8 @@ def gated(
         return None
     if not _untouched(dropout, nn.Dropout, TiedDropout) or dropout.p >= 1:
         return None
+    if linear is not None and linear.weight.shape != ((2 if glu == "full" else 1) * u.shape[2], u.shape[2]):
+        return None  # of a size of the user's own, which modules may broadcast
     p = dropout.p if dropout.training else 0.0
     gate = Gate(activation, glu, p, isinstance(dropout, TiedDropout))
     weight, bias = (None, None) if linear is None else (linear.weight, linear.bias)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wellposed.kernels.chunks import final_state
-from wellposed.kernels.device import dot_precision
+from wellposed.kernels.device import dot_precision, shared_memory
 from wellposed.kernels.diagonal import DiagonalParameters
 from wellposed.kernels.gpu import makers
 from wellposed.kernels.gpu.makers import MAKERS
@@ -35,8 +35,11 @@ def supports(work: Work) -> bool:
     """One input a channel, states of up to 128 real numbers, or 64 if its matrix is dense."""
     if isinstance(work.system, SharedParameters) or _inputs(work) > 1:
         return False
-    largest = LARGEST_DIAGONAL if isinstance(work.system, DiagonalParameters) else LARGEST_DENSE
-    return _states(work) <= largest
+    if not isinstance(work.system, DiagonalParameters):
+        return _states(work) <= LARGEST_DENSE
+    # Tables of both directions in three passes need more than an A100 has.
+    tight = work.system.C.shape[0] == 2 and shared_memory(work.u.device) < 200 * 1024
+    return _states(work) <= (LARGEST_DIAGONAL // 2 if tight else LARGEST_DIAGONAL)
 
 
 def _inputs(work: Work) -> int:
@@ -54,16 +57,15 @@ def run(work: Work) -> Output:
     start = None
     if work.state is not None:
         start = to_padded(work.state.transpose(0, 1), 2, sizes).contiguous()
-    with on_device_of(u):
-        kind, values = makers.of(work, sizes)
-        # A node of its own for each change of layout, so that nothing has to be kept in two.
-        first = u.stride(1) == 1
-        y = _Chunks.apply(u if first else to_channels_first(u), start, sizes, kind, dot_precision(u.dtype), *values)
-        y = y if first else to_channels_last(y)
-        if not work.want_state:
-            return y, None
-        system: Any = work.system
-        return y, final_state(system.discretize(), u.float(), work.state, work.lengths)
+    kind, values = makers.of(work, sizes)
+    # A node of its own for each change of layout, so that nothing has to be kept in two.
+    first = u.stride(1) == 1
+    y = _Chunks.apply(u if first else to_channels_first(u), start, sizes, kind, dot_precision(u.dtype), *values)
+    y = y if first else to_channels_last(y)
+    if not work.want_state:
+        return y, None
+    system: Any = work.system
+    return y, final_state(system.discretize(), u.float(), work.state, work.lengths)
 
 
 def _sizes(work: Work) -> Sizes:
@@ -118,10 +120,11 @@ def _forward(
 ) -> list[Tensor]:
     """Outputs, states before every chunk (none for a single one), tables, and what their maker keeps."""
     sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
-    tables, *kept = MAKERS[kind].make(values, sizes)
-    states = _states_of(U, start, tables, sizes, precision)
-    y = new_sequences(U, u.dtype)
-    outputs(U, states, tables, sizes, y.permute(2, 0, 1), adjoint=False, precision=precision)
+    with on_device_of(u):
+        tables, *kept = MAKERS[kind].make(values, sizes)
+        states = _states_of(U, start, tables, sizes, precision)
+        y = new_sequences(U, u.dtype)
+        outputs(U, states, tables, sizes, y.permute(2, 0, 1), adjoint=False, precision=precision)
     return [y, states, tables, *kept]
 
 
@@ -145,17 +148,26 @@ def _backward(
     precision: str,
 ) -> list[Tensor]:
     """Gradients of ``u, start`` and of the values, empty for what is not there."""
-    sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
-    dy = dy if dy.stride(1) == 1 else to_channels_first(dy)
-    states = states if states.numel() else _states_of(U, start, tables, sizes, precision)
-    G, adjoints, partial, end = dy.permute(2, 0, 1), states, None, None
-    if states.numel():
-        adjoints, partial, end = walk(G, tables, sizes, precision=precision, states=states, want_end=start is not None)
-    du = new_sequences(U, u.dtype)
-    found = gradients(U, G, states, adjoints, partial, tables, sizes, du.permute(2, 0, 1), precision=precision)
-    nothing = torch.empty(0, device=u.device)
-    others = MAKERS[kind].gradients(values, kept, sizes, found)
-    return [du, nothing if end is None else end, *(nothing if g is None else g for g in others)]
+    # Whoever keeps tensors for us (on the host, say) may give them back in another layout.
+    u, dy = (x if x.stride(1) == 1 else to_channels_first(x) for x in (u, dy))
+    sizes, U, G = Sizes(*sizes), u.permute(2, 0, 1), dy.permute(2, 0, 1)
+    with on_device_of(u):
+        states = states if states.numel() else _states_of(U, start, tables, sizes, precision)
+        adjoints, partial, end = states, None, None
+        if states.numel():
+            more = {"states": states, "want_end": start is not None}
+            adjoints, partial, end = walk(G, tables, sizes, precision=precision, **more)
+        du = new_sequences(U, u.dtype)
+        found = gradients(U, G, states, adjoints, partial, tables, sizes, du.permute(2, 0, 1), precision=precision)
+        others = MAKERS[kind].gradients(values, kept, sizes, found)
+    return [du, *(_there(g, of) for g, of in zip((end, *others), (start, *values), strict=True))]
+
+
+def _there(gradient: Tensor | None, of: Tensor | None) -> Tensor:
+    """An operator returns tensors: nothing for what is not there, anything for what has no gradient."""
+    if gradient is not None:
+        return gradient
+    return torch.empty(0) if of is None else of.new_empty(of.shape)
 
 
 _opaque_forward = torch.library.custom_op(
@@ -185,5 +197,5 @@ def _(u: Tensor, start: Any, values: Any, sizes: Any, kind: str, precision: str)
 
 @_opaque_backward.register_fake
 def _(dy: Tensor, u: Tensor, start: Any, states: Any, tables: Any, kept: Any, values: Any, *rest: Any) -> list[Tensor]:
-    given = (torch.empty(0, device=u.device) if t is None else torch.empty_like(t) for t in (start, *values))
+    given = (torch.empty(0) if t is None else t.new_empty(t.shape) for t in (start, *values))
     return [new_sequences(u.permute(2, 0, 1), u.dtype), *given]

@@ -93,7 +93,7 @@ def _outputs(
             X = tl.load(states + row, mask=(r < B * J)[:, None], other=0.0)
             Y += dot(X, W, PRECISION)
             if DIRECTIONS == 2:
-                X = tl.load(states + H.to(tl.int64) * B * J * S + row, mask=(r < B * J)[:, None], other=0.0)
+                X = tl.load(states + (h * 0 + H) * B * J * S + row, mask=(r < B * J)[:, None], other=0.0)
                 Y += dot(X, W2, PRECISION)
         tl.store(y + h * y_h + b[:, None].to(tl.int64) * y_b + step, Y, mask=there)
 
@@ -142,7 +142,7 @@ def _gradients(
             fold += dot(V, R, PRECISION)
             read += dot(tl.trans(tl.load(states + row, mask=alive, other=0.0)), G, PRECISION)
             if DIRECTIONS == 2:
-                row += H.to(tl.int64) * B * J * S
+                row += (h * 0 + H) * B * J * S
                 R2 = tl.load(adjoints + row, mask=alive, other=0.0)
                 fold2 += dot(V, R2, PRECISION)
                 read2 += dot(tl.trans(tl.load(states + row, mask=alive, other=0.0)), G, PRECISION)

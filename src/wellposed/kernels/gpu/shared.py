@@ -13,6 +13,7 @@ from wellposed.kernels.discretize import Discretisation
 from wellposed.kernels.gpu.discretize import Parameters
 from wellposed.kernels.gpu.mode_scan import STEPS
 from wellposed.kernels.gpu.shared_passes import KEEP_STATES, Saved, backward, empty_like, forward
+from wellposed.kernels.gpu.tiles import on_device_of
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 
@@ -109,7 +110,7 @@ def _plain_forward(
     want_state: bool,
 ) -> list[Tensor]:
     """Outputs, last state, and what is saved, in one list."""
-    with torch.autocast(u.device.type, enabled=False):  # operands have their precision already
+    with on_device_of(u), torch.autocast(u.device.type, enabled=False):  # operands have their precision already
         y, last, saved = forward(u, D, state, lengths, Parameters(*parameters), disc, want_state)
     return [y, last, *saved]
 
@@ -125,7 +126,7 @@ def _plain_backward(
     saved: list[Tensor],
     disc: Any,
 ) -> list[Tensor]:
-    with torch.autocast(u.device.type, enabled=False):
+    with on_device_of(u), torch.autocast(u.device.type, enabled=False):
         return backward(dy, d_last, u, D, state, lengths, Parameters(*parameters), disc, Saved(*saved))
 
 

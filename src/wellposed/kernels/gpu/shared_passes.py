@@ -18,6 +18,8 @@ from wellposed.kernels.gpu import discretize, mode_scan
 from wellposed.kernels.gpu.discretize import Parameters, Tables
 from wellposed.kernels.gpu.mode_scan import Modes
 from wellposed.kernels.gpu.skip import write_skip, write_skip_gradient
+from wellposed.kernels.gpu.tiles import new_sequences
+from wellposed.kernels.layout import is_channels_first
 from wellposed.kernels.products import sum_over_steps
 from wellposed.kernels.work import Sequences
 
@@ -112,10 +114,9 @@ def backward(
 
 def empty_like(u: Sequences) -> Sequences:
     """Memory in the order of ``u``: channels first if that is how it lies, else last."""
-    batch, length, channels = u.shape
-    if u.permute(2, 0, 1).is_contiguous() and not u.is_contiguous():
-        return torch.empty(channels, batch, length, dtype=u.dtype, device=u.device).permute(1, 2, 0)
-    return torch.empty(batch, length, channels, dtype=u.dtype, device=u.device)
+    if is_channels_first(u) and not u.is_contiguous():
+        return new_sequences(u.permute(2, 0, 1), u.dtype)
+    return torch.empty(u.shape, dtype=u.dtype, device=u.device)
 
 
 def _by_sequence(rows: Tensor, u: Sequences) -> Tensor:
