@@ -88,9 +88,7 @@ class _ActivateAndGate(torch.autograd.Function):
             value = None if gate.glu == "full" else x if gate.glu == "half" else y
             out = gpu.gate(z, bias, value, added, seeds, *gate.mask, lengths=lengths, like=y, dtype=dtype)
         # What the linear map took is made again in backward, from y: it need not wait in memory.
-        ctx.save_for_backward(
-            given, None if gate.glu == "full" and gate.changes else x, z, weight, bias, seeds, lengths
-        )
+        ctx.save_for_backward(given, None if gate.changes else x, z, weight, bias, seeds, lengths)
         return out
 
     @staticmethod
@@ -110,8 +108,9 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     if z is None:
         dy = gpu.activate_backward(g, y, gate.activation, seeds, *gate.mask, lengths=lengths)
         return dy.permute(1, 2, 0), du, None, None
-    value = None if gate.glu == "full" else x if gate.glu == "half" else y
-    dz, dvalue, dbias = gpu.gate_backward(g, z, bias, value, seeds, *gate.mask, lengths=lengths)
+    value = None if gate.glu == "full" else y
+    how: Any = {"lengths": lengths, "activation": gate.activation if gate.glu == "half" else None}
+    dz, dvalue, dbias = gpu.gate_backward(g, z, bias, value, seeds, *gate.mask, **how)
     back = weight.to(dz.dtype).T
     if gate.glu == "half":  # both ways to x meet in the product
         assert dvalue is not None

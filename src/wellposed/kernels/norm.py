@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wellposed.kernels import fused
 from wellposed.kernels.layout import Sequences, differentiable_gradients, rows
+from wellposed.kernels.plain_norm import plain_batch_norm, plain_layer_norm
+from wellposed.kernels.shared import SharedParameters
+from wellposed.kernels.work import Work
 
 if TYPE_CHECKING:
     from wellposed.kernels.gpu.batch_norm import Running
@@ -51,6 +54,26 @@ def batch_norm(
     return _BatchNorm.apply(u, weight, bias, eps, Running(*running, momentum), training, lengths, dtype)
 
 
+def batch_norm_into(
+    work: Work,
+    weight: Channels,
+    bias: Channels,
+    eps: float,
+    *,
+    running: tuple[Channels, Channels, Tensor],
+    momentum: float | None,
+    training: bool,
+    dtype: torch.dtype,
+) -> tuple[Sequences, Sequences] | None:
+    """``batch_norm`` of ``work.u`` and the systems behind it, in one; ``None`` where kernels cannot."""
+    if isinstance(work.system, SharedParameters) or not fused.supports(work):
+        return None
+    from wellposed.kernels.gpu import normed_chunks
+    from wellposed.kernels.gpu.batch_norm import Running
+
+    return normed_chunks.run(work, weight, bias, eps, Running(*running, momentum), training, dtype)
+
+
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -72,7 +95,7 @@ class _LayerNorm(torch.autograd.Function):
         if grad is None:
             return added, *[None] * 5
         if torch.is_grad_enabled():
-            found = _again(lambda u, w, b: _plain_layer_norm(u, w, b, ctx.eps, lengths), (u, weight, bias), grad, added)
+            found = _again(lambda u, w, b: plain_layer_norm(u, w, b, ctx.eps, lengths), (u, weight, bias), grad, added)
             return *found, None, None, None
         du, dweight, dbias = gpu.backward(
             grad, None if added is None else rows(added), rows(u), weight, moments, lengths
@@ -111,7 +134,7 @@ class _BatchNorm(torch.autograd.Function):
         if torch.is_grad_enabled():
             fixed = None if ctx.training else kept[:2]
             found = _again(
-                lambda u, w, b: _plain_batch_norm(u, w, b, ctx.eps, lengths, fixed), (u, weight, bias), grad, added
+                lambda u, w, b: plain_batch_norm(u, w, b, ctx.eps, lengths, fixed), (u, weight, bias), grad, added
             )
             return *found, *[None] * 5
         du, dweight, dbias = gpu.backward(
@@ -123,28 +146,3 @@ class _BatchNorm(torch.autograd.Function):
 def _again(function: Any, inputs: tuple[Tensor, ...], grad: Tensor, added: Tensor | None) -> list[Tensor | None]:
     du, *others = differentiable_gradients(function, inputs, grad.float())
     return [du if added is None or du is None else du + added, *others]
-
-
-def _plain_layer_norm(u: Tensor, weight: Tensor, bias: Tensor, eps: float, lengths: Tensor | None) -> Tensor:
-    x = _zeroed(u.float(), lengths)
-    return _zeroed(F.layer_norm(x, x.shape[-1:], weight.float(), bias.float(), eps), lengths)
-
-
-def _plain_batch_norm(
-    u: Tensor, weight: Tensor, bias: Tensor, eps: float, lengths: Tensor | None, fixed: Tensor | None
-) -> Tensor:
-    """``fixed`` is mean and ``1 / deviation`` where they are not those of ``u``."""
-    x = _zeroed(u.float(), lengths)
-    if fixed is None:
-        count = u.shape[0] * u.shape[1] if lengths is None else lengths.sum()
-        mean = x.sum((0, 1)) / count
-        rstd = (_zeroed(x - mean, lengths).square().sum((0, 1)) / count + eps).rsqrt()
-    else:
-        mean, rstd = fixed
-    return _zeroed((x - mean) * rstd * weight + bias, lengths)
-
-
-def _zeroed(x: Tensor, lengths: Tensor | None) -> Tensor:
-    if lengths is None:
-        return x
-    return torch.where((torch.arange(x.shape[1], device=x.device) < lengths[:, None])[..., None], x, 0.0)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from wellposed.kernels.gate import Gate, activate_and_gate
 from wellposed.kernels.layout import inner_dtype, is_channels_first, kernels_take, to_channels_first
-from wellposed.kernels.norm import batch_norm, layer_norm
+from wellposed.kernels.norm import batch_norm, batch_norm_into, layer_norm
 from wellposed.nn._encoders import NumberEncoder
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths
@@ -50,15 +51,37 @@ def normalised(norm: Any, u: Tensor, lengths: Lengths | None, *, inner: bool) ->
     if _fits(u, norm, nn.LayerNorm) and tuple(norm.normalized_shape) == u.shape[2:]:
         how |= {"dtype": inner_dtype(u) if inner else u.dtype}
         return layer_norm(u, norm.weight, norm.bias, norm.eps, **how)
-    if _fits(u, norm, MaskedBatchNorm) and norm.running_mean is not None and norm.num_features == u.shape[2]:
+    if _is_batch_norm(norm, u):
         if norm.training:
             check_enough(u, lengths)
-        how |= {"momentum": norm.momentum, "training": norm.training, "dtype": inner_dtype(u) if inner else u.dtype}
-        running = (norm.running_mean, norm.running_var, norm.num_batches_tracked)
-        return batch_norm(u, norm.weight, norm.bias, norm.eps, running=running, **how)
+        how |= {"dtype": inner_dtype(u) if inner else u.dtype}
+        return batch_norm(u, norm.weight, norm.bias, norm.eps, **_batch_norm_options(norm), **how)
     u = u if lengths is None else lengths.zero(u)
     x = normalise(norm, u, lengths)
     return x if lengths is None or x is u else lengths.zero(x), u
+
+
+def normalised_into(
+    norm: Any, layer: SequenceLayer, u: Tensor, lengths: Lengths | None
+) -> tuple[Tensor, Tensor] | None:
+    """Batch norm and the layer in one, and ``u`` for the way around; ``None`` where each must be called by itself."""
+    if not (_is_batch_norm(norm, u) and _untouched(layer, type(layer)) and layer.compute_dtype == torch.float32):
+        return None
+    dtype, work = inner_dtype(u), layer._work(u, lengths)
+    if work is None or (dtype == torch.bfloat16 and layer._sequence_dtype(u) != dtype):
+        return None
+    if norm.training:
+        check_enough(u, lengths)
+    return batch_norm_into(work, norm.weight, norm.bias, norm.eps, **_batch_norm_options(norm), dtype=dtype)
+
+
+def _is_batch_norm(norm: Any, u: Tensor) -> bool:
+    return _fits(u, norm, MaskedBatchNorm) and norm.running_mean is not None and norm.num_features == u.shape[2]
+
+
+def _batch_norm_options(norm: MaskedBatchNorm) -> Any:
+    running = (norm.running_mean, norm.running_var, norm.num_batches_tracked)
+    return {"running": running, "momentum": norm.momentum, "training": norm.training}
 
 
 def gated(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
+from wellposed.kernels import Work
 from wellposed.nn._lengths import Lengths, as_lengths
 
 
@@ -93,6 +94,10 @@ class SequenceLayer(nn.Module, ABC):
     @abstractmethod
     def _one_step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Output and next state, everything checked."""
+
+    def _work(self, u: Tensor, lengths: Lengths | None) -> Work | None:
+        """What a call is to the kernels, for those who do it together with what surrounds it; ``None``: it is more."""
+        return None
 
     @property
     @abstractmethod

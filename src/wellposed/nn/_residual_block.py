@@ -15,7 +15,7 @@ from wellposed.errors import ArgumentError
 from wellposed.kernels.layout import to_channels_last
 from wellposed.nn._block_config import BlockConfig
 from wellposed.nn._config import built_from
-from wellposed.nn._fused import gated, laid_out, normalised
+from wellposed.nn._fused import gated, laid_out, normalised, normalised_into
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._norms import make_norm, normalise_step
@@ -82,16 +82,24 @@ class ResidualBlock(nn.Module):
         """As of the layer: outputs in the padding are zero, and a state continues an earlier call."""
         self._check_input(u, 3, "(batch, length, d_model)")
         lengths = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
-        laid = h = laid_out(u, self.layer)
-        if self.prenorm:
-            x, h = normalised(self.norm, h, lengths, inner=True)
-        else:
-            x = h = h if lengths is None else lengths.zero(h)
-        found = self.layer(x, lengths=lengths, state=state, return_state=return_state)
+        laid = laid_out(u, self.layer)
+        found, h = self._before(laid, lengths, state, return_state)
         z = self._after(h, found[0] if return_state else found, lengths)
         z = z if self.prenorm else normalised(self.norm, z, lengths, inner=False)[0]
         z = z if laid is u else to_channels_last(z)
         return (z, found[1]) if return_state else z
+
+    def _before(
+        self, u: Tensor, lengths: Lengths | None, state: Tensor | None, return_state: bool
+    ) -> tuple[Any, Tensor]:
+        """What the layer gives, the norm before it; and ``u`` for the way around."""
+        if not self.prenorm:
+            x = u = u if lengths is None else lengths.zero(u)
+        elif state is None and not return_state and (both := normalised_into(self.norm, self.layer, u, lengths)):
+            return both
+        else:
+            x, u = normalised(self.norm, u, lengths, inner=True)
+        return self.layer(x, lengths=lengths, state=state, return_state=return_state), u
 
     def initial_state(self, batch: int) -> Tensor:
         """That of the layer."""

@@ -159,6 +159,15 @@ class StateSpaceLayer(SequenceLayer):
         values = None if lengths is None else lengths.values
         return kernels.run(Work(self._kernel_system(), u, self.D, state, values, want_state), self.mode)
 
+    def _work(self, u: Tensor, lengths: Lengths | None) -> Work | None:
+        """The systems and their input, unless a subclass does more than that with a sequence."""
+        own = type(self)
+        if own.forward is not SequenceLayer.forward or own._sequence is not StateSpaceLayer._sequence:
+            return None
+        with full_precision(u.device):
+            work = Work(self._kernel_system(), u, self.D, None, None if lengths is None else lengths.values)
+        return work if kernels.choose(work, self.mode) == "triton" else None
+
     @abstractmethod
     def _constants(self) -> tuple[Tensor, ...]:
         """What a step needs of the parameters."""

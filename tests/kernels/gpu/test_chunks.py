@@ -157,17 +157,6 @@ def _learning(w: Work) -> torch.Tensor:
     return w.system.weight.clone().requires_grad_()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_states_found_again(monkeypatch: pytest.MonkeyPatch):
-    """Kept or found again in backward, states give the same bits."""
-    w = moved(some(200, 2, 2, directions=2), DEVICE, torch.float32)
-    results = []
-    for keep in (True, False):
-        monkeypatch.setattr("wellposed.kernels.gpu.chunks.KEEP_STATES", keep)
-        own, named = leaves(w)
-        results.append(torch.autograd.grad(kernels.run(own, "triton")[0].sin().sum(), list(named.values())))
-    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
-
-
 @pytest.mark.parametrize("dense", [False, True])
 def test_derivatives_of_derivatives(dense: bool):
     """Of a sum of squares of all gradients, against the loop's."""

@@ -48,10 +48,7 @@ def forward(
     sizes, padded = (channels, batch * length, length), lengths is not None
     blocks, shares = _shares(channels, batch * length)
     out, kept = new_sequences(u, dtype), u.new_empty(3, channels, dtype=torch.float32)
-    sums = u.new_empty(3, channels, shares, dtype=torch.float32)
-    if training:
-        arrays = (u, lengths, sums, running.batches)
-        launch(_statistics, (shares, channels), *arrays, *sizes, shares, padded, BLOCK, num_warps=WARPS)
+    sums = _sums(u, lengths, running, shares) if training else None
     arrays = (u, weight, bias, lengths, sums, running.mean, running.var, running.batches, out, kept)
     flags = (training, running.momentum is None, padded, power_of_two(shares), BLOCK)
     scalars = (eps, running.momentum or 0.0, shares)
@@ -59,21 +56,57 @@ def forward(
     return out, kept
 
 
+def moments(
+    u: Tensor, weight: Tensor, bias: Tensor, eps: float, running: Running, lengths: Tensor | None, training: bool
+) -> Tensor:
+    """Mean, ``1 / deviation``, count, ``weight / deviation`` and bias of each channel, for whoever applies them.
+
+    In training the running statistics are moved, as by ``forward``.
+    """
+    channels, batch, length = u.shape
+    _, shares = _shares(channels, batch * length)
+    found, sums = u.new_empty(5, channels, dtype=torch.float32), None
+    if training:
+        sums = _sums(u, lengths, running, shares)
+    arrays = (weight, bias, sums, running.mean, running.var, running.batches, found)
+    flags = (training, running.momentum is None, power_of_two(shares))
+    launch(_moments, (channels,), *arrays, channels, eps, running.momentum or 0.0, shares, *flags, num_warps=1)
+    return found
+
+
+def _sums(u: Tensor, lengths: Tensor | None, running: Running, shares: int) -> Tensor:
+    channels, batch, length = u.shape
+    sums = u.new_empty(3, channels, shares, dtype=torch.float32)
+    sizes, flags = (channels, batch * length, length, shares), (lengths is not None, BLOCK)
+    launch(_statistics, (shares, channels), u, lengths, sums, running.batches, *sizes, *flags, num_warps=WARPS)
+    return sums
+
+
 def backward(
-    grad: Tensor, added: Tensor | None, u: Tensor, weight: Tensor, kept: Tensor, lengths: Tensor | None, training: bool
+    grad: Tensor,
+    added: Tensor | None,
+    u: Tensor,
+    weight: Tensor,
+    kept: Tensor,
+    lengths: Tensor | None,
+    training: bool,
+    sums: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``u`` (with ``added`` to it), weight and bias.
 
     ``grad`` is ``(batch, length, channel)`` in any memory layout, expanded ones included; ``added`` lies as ``u``.
+    ``sums`` are those of the gradients of weight and bias, ``(2, channel, share)``, where someone has made them.
     """
     channels, batch, length = u.shape
     sizes, padded = (channels, batch * length, length), lengths is not None
     blocks, shares = _shares(channels, batch * length)
     du, both = torch.empty_like(u), u.new_empty(2, channels, dtype=torch.float32)
-    sums = u.new_empty(2, channels, shares, dtype=torch.float32)
     laid = grad.permute(2, 0, 1).is_contiguous()  # almost always: read as fast as u
-    arrays, flags = (u, kept, lengths, sums), (laid, padded, BLOCK)
-    launch(_gradient_sums, (shares, channels), grad, *grad.stride(), *arrays, *sizes, shares, *flags, num_warps=WARPS)
+    if sums is None:
+        sums = u.new_empty(2, channels, shares, dtype=torch.float32)
+        arrays, flags, over = (u, kept, lengths, sums), (laid, padded, BLOCK), (shares, channels)
+        launch(_gradient_sums, over, grad, *grad.stride(), *arrays, *sizes, shares, *flags, num_warps=WARPS)
+    shares = sums.shape[2]
     arrays = (added, u, weight, kept, lengths, sums, du, both)
     flags = (laid, added is not None, training, padded, power_of_two(shares), BLOCK)
     launch(_gradient, (blocks, channels), grad, *grad.stride(), *arrays, *sizes, shares, *flags, num_warps=WARPS)
@@ -117,22 +150,7 @@ def _normalise(
     SHARES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     block, c = tl.program_id(0), tl.program_id(1)
-    if TRAINING:
-        k = tl.arange(0, SHARES)
-        at = sums + c * shares + k
-        counts = tl.load(at, k < shares, other=0.0)
-        means = tl.load(at + channels * shares, k < shares, other=0.0)
-        count = tl.sum(counts, 0)
-        mean = tl.sum(counts * means, 0) / count
-        apart = means - mean
-        squares = tl.load(at + 2 * channels * shares, k < shares, other=0.0)
-        squares = tl.sum(squares + counts * apart * apart, 0)
-        var = squares / count
-    else:
-        count = 0.0
-        mean = tl.load(running_mean + c).to(tl.float32)
-        var = tl.load(running_var + c).to(tl.float32)
-    rstd = 1 / tl.sqrt(var + eps)
+    count, mean, squares, rstd = _merged(sums, running_mean, running_var, c, channels, shares, eps, TRAINING, SHARES)
     n = block * BLOCK + tl.arange(0, BLOCK)
     true = true_steps(lengths, n, n < total, length, PADDED)
     at = c.to(tl.int64) * total + n
@@ -144,17 +162,58 @@ def _normalise(
         tl.store(kept + channels + c, rstd)
         tl.store(kept + 2 * channels + c, count)
         if TRAINING:
-            if CUMULATIVE:
-                momentum = 1 / tl.load(batches).to(tl.float32)
-            unbiased = squares / (count - 1)
-            _move(running_mean + c, mean, momentum)
-            _move(running_var + c, unbiased, momentum)
+            _move(running_mean + c, running_var + c, batches, momentum, count, mean, squares, CUMULATIVE)
 
 
 @jit
 @no_type_check
-def _move(running, new, momentum):
-    tl.store(running, (1 - momentum) * tl.load(running).to(tl.float32) + momentum * new)
+def _moments(
+    weight, bias, sums, running_mean, running_var, batches, found, channels, eps, momentum, shares,
+    TRAINING: tl.constexpr, CUMULATIVE: tl.constexpr, SHARES: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(0)
+    count, mean, squares, rstd = _merged(sums, running_mean, running_var, c, channels, shares, eps, TRAINING, SHARES)
+    at = found + c
+    tl.store(at, mean)
+    tl.store(at + channels, rstd)
+    tl.store(at + 2 * channels, count)
+    tl.store(at + 3 * channels, rstd * tl.load(weight + c).to(tl.float32))
+    tl.store(at + 4 * channels, tl.load(bias + c).to(tl.float32))
+    if TRAINING:
+        _move(running_mean + c, running_var + c, batches, momentum, count, mean, squares, CUMULATIVE)
+
+
+@jit
+@no_type_check
+def _merged(
+    sums, running_mean, running_var, c, channels, shares, eps, TRAINING: tl.constexpr, SHARES: tl.constexpr
+):  # fmt: skip
+    """Count, mean, squared distances and ``1 / deviation`` of a channel, from the shares or from earlier batches."""
+    if TRAINING:
+        k = tl.arange(0, SHARES)
+        at = sums + c * shares + k
+        counts = tl.load(at, k < shares, other=0.0)
+        means = tl.load(at + channels * shares, k < shares, other=0.0)
+        count = tl.sum(counts, 0)
+        mean = tl.sum(counts * means, 0) / count
+        apart = means - mean
+        squares = tl.load(at + 2 * channels * shares, k < shares, other=0.0)
+        squares = tl.sum(squares + counts * apart * apart, 0)
+        return count, mean, squares, 1 / tl.sqrt(squares / count + eps)
+    else:
+        var = tl.load(running_var + c).to(tl.float32)
+        return 0.0, tl.load(running_mean + c).to(tl.float32), var, 1 / tl.sqrt(var + eps)
+
+
+@jit
+@no_type_check
+def _move(running_mean, running_var, batches, momentum, count, mean, squares, CUMULATIVE: tl.constexpr):
+    """The running statistics towards those of this batch; the variance that runs is the unbiased one."""
+    if CUMULATIVE:
+        momentum = 1 / tl.load(batches).to(tl.float32)
+    tl.store(running_mean, (1 - momentum) * tl.load(running_mean).to(tl.float32) + momentum * mean)
+    var = squares / (count - 1)
+    tl.store(running_var, (1 - momentum) * tl.load(running_var).to(tl.float32) + momentum * var)
 
 
 @jit

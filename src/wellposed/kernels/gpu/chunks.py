@@ -12,9 +12,10 @@ from wellposed.kernels.chunks import final_state
 from wellposed.kernels.device import dot_precision, shared_memory
 from wellposed.kernels.diagonal import DiagonalParameters
 from wellposed.kernels.gpu import makers
+from wellposed.kernels.gpu.gradients import gradients
 from wellposed.kernels.gpu.makers import MAKERS
-from wellposed.kernels.gpu.outputs import gradients, outputs
-from wellposed.kernels.gpu.pieces import Sizes
+from wellposed.kernels.gpu.outputs import outputs
+from wellposed.kernels.gpu.pieces import Norm, Sizes
 from wellposed.kernels.gpu.plain import plain_convolution, to_padded
 from wellposed.kernels.gpu.states import chunks_in_segment, walk
 from wellposed.kernels.gpu.tiles import new_sequences, on_device_of
@@ -26,9 +27,6 @@ from wellposed.kernels.work import Output, Work
 LARGEST_DIAGONAL, LARGEST_DENSE = 128, 64
 """Real numbers in a state: with more the tables of a channel no longer fit a multiprocessor."""
 _CHUNK = 64
-KEEP_STATES = True
-"""Whether states before chunks wait for backward, with 64 states as many numbers as the input in each direction; found
-anew they cost a walk."""
 
 
 def supports(work: Work) -> bool:
@@ -53,7 +51,7 @@ def _states(work: Work) -> int:
 
 def run(work: Work) -> Output:
     """Outputs, and the last state where it is wanted."""
-    u, sizes = work.u, _sizes(work)
+    u, sizes = work.u, sizes_of(work)
     start = None
     if work.state is not None:
         start = to_padded(work.state.transpose(0, 1), 2, sizes).contiguous()
@@ -68,7 +66,7 @@ def run(work: Work) -> Output:
     return y, final_state(system.discretize(), u.float(), work.state, work.lengths)
 
 
-def _sizes(work: Work) -> Sizes:
+def sizes_of(work: Work) -> Sizes:
     """A chunk and a state are powers of 2, 16 at least for each half, which is what matrix units take."""
     batch, length, channels = work.u.shape
     chunk, state = 16, 32
@@ -91,7 +89,7 @@ class _Chunks(torch.autograd.Function):
         # The first call of an operator of one's own loads the compiler, which takes seconds.
         compute = _opaque_forward if torch.compiler.is_compiling() else _forward
         y, states, tables, *kept = compute(u, start, values, sizes, kind, precision)
-        ctx.save_for_backward(u, start, states if KEEP_STATES else states.new_empty(0), tables, *kept, *values)
+        ctx.save_for_backward(u, start, states, tables, *kept, *values)
         ctx.rest = sizes, kind, precision, len(kept)
         return y
 
@@ -122,17 +120,19 @@ def _forward(
     sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
     with on_device_of(u):
         tables, *kept = MAKERS[kind].make(values, sizes)
-        states = _states_of(U, start, tables, sizes, precision)
+        states = states_of(U, start, tables, sizes, precision)
         y = new_sequences(U, u.dtype)
-        outputs(U, states, tables, sizes, y.permute(2, 0, 1), adjoint=False, precision=precision)
+        outputs(U, states, tables, sizes, y.permute(2, 0, 1), precision=precision)
     return [y, states, tables, *kept]
 
 
-def _states_of(u: Tensor, start: Tensor | None, tables: Tensor, sizes: Sizes, precision: str) -> Tensor:
+def states_of(
+    u: Tensor, start: Tensor | None, tables: Tensor, sizes: Sizes, precision: str, norm: Norm | None = None
+) -> Tensor:
     """Before every chunk; a single one that starts from zero needs none."""
     if u.shape[2] <= sizes.steps and start is None:
-        return torch.empty(0, dtype=u.dtype, device=u.device)
-    return walk(u, tables, sizes, start, precision=precision)[0]
+        return torch.empty(0, dtype=u.dtype if norm is None else norm.dtype, device=u.device)
+    return walk(u, tables, sizes, start, precision=precision, norm=norm)[0]
 
 
 def _backward(
@@ -152,13 +152,12 @@ def _backward(
     u, dy = (x if x.stride(1) == 1 else to_channels_first(x) for x in (u, dy))
     sizes, U, G = Sizes(*sizes), u.permute(2, 0, 1), dy.permute(2, 0, 1)
     with on_device_of(u):
-        states = states if states.numel() else _states_of(U, start, tables, sizes, precision)
         adjoints, partial, end = states, None, None
         if states.numel():
             more = {"states": states, "want_end": start is not None}
             adjoints, partial, end = walk(G, tables, sizes, precision=precision, **more)
         du = new_sequences(U, u.dtype)
-        found = gradients(U, G, states, adjoints, partial, tables, sizes, du.permute(2, 0, 1), precision=precision)
+        found, _ = gradients(U, G, states, adjoints, partial, tables, sizes, du.permute(2, 0, 1), precision=precision)
         others = MAKERS[kind].gradients(values, kept, sizes, found)
     return [du, *(_there(g, of) for g, of in zip((end, *others), (start, *values), strict=True))]
 

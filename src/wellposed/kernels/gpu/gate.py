@@ -59,14 +59,16 @@ def gate(
 
 def gate_backward(
     grad: Tensor, z: Tensor, bias: Tensor, value: Tensor | None, seeds: Tensor | None, dropout: str, p: float,
-    *, lengths: Tensor | None,
+    *, lengths: Tensor | None, activation: str | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor]:  # fmt: skip
-    """Gradients of ``z``, of ``value`` and of the bias."""
-    dz, dvalue = torch.empty_like(z), None if value is None else torch.empty_like(value)
+    """Gradients of ``z``, of ``value`` and of the bias; with an ``activation``, value is what it made of ``value``."""
+    dz, kind = torch.empty_like(z), None if activation is None else z.dtype
+    dvalue = None if value is None else torch.empty_like(value, dtype=kind)
     grid, tile = elementwise_tile(*grad.shape)
     sums = z.new_empty(len(z), grid[0], dtype=torch.float32)
     arrays = (grad, z, bias, value, seeds, lengths, dz, dvalue, sums)
-    launch(_gate_backward, grid, *arrays, p, *grad.shape, **_flags(value, dropout, lengths), **tile)
+    flags = _flags(value, dropout, lengths) | {"ACTIVATION": activation}
+    launch(_gate_backward, grid, *arrays, p, *grad.shape, **flags, **tile)
     return dz, dvalue, sums.sum(1)
 
 
@@ -143,7 +145,8 @@ def _gate(
 @no_type_check
 def _gate_backward(
     grad, z, bias, value, seeds, lengths, dz, dvalue, sums, p, channels, batch, length, pieces,
-    FULL: tl.constexpr, DROPOUT: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr,
+    FULL: tl.constexpr, DROPOUT: tl.constexpr, PADDED: tl.constexpr, ACTIVATION: tl.constexpr,
+    ROWS: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     b, c, start = place(pieces, ROWS, STEPS)
     t = start + tl.arange(0, STEPS)
@@ -152,6 +155,8 @@ def _gate_backward(
     true, some = inside & (t < end)[None, :], inside & (start < end)
     at = c.to(tl.int64)[:, None] * batch * length + (b * length + t)[None, :]
     v, s = _value_and_share(z, bias, value, at, c, some, true, channels, batch * length, FULL, PADDED)
+    if ACTIVATION is not None:
+        v = drop(_activation(v, ACTIVATION), seeds, 0, p, b, c, start, batch, length, DROPOUT, STEPS)
     g = read(grad + at, some, true, PADDED)
     g = drop(g, seeds, 1, p, b, c, start, batch, length, DROPOUT, STEPS)
     dv, ds = g * s, g * v * s * (1 - s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, no_type_check
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -61,6 +62,21 @@ class Sizes(NamedTuple):
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
 
+class Norm(NamedTuple):
+    """Batch norm on the way into a system: what kernels apply to a sequence as they read it."""
+
+    moments: Tensor | None = None
+    """Of ``batch_norm.moments``."""
+    lengths: Tensor | None = None
+    dtype: torch.dtype = torch.float32
+    """Of what comes out: states, outputs, and the gradient of what is normalised."""
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """What kernels are compiled for."""
+        return {"NORMED": self.moments is not None, "PADDED": self.lengths is not None}
+
+
 @jit
 @no_type_check
 def dot(a, b, PRECISION: tl.constexpr):
@@ -95,3 +111,32 @@ def read_of(tables, H, T: tl.constexpr, S: tl.constexpr, DIRECTIONS: tl.constexp
 def carry_of(tables, H, T: tl.constexpr, S: tl.constexpr, DIRECTIONS: tl.constexpr):
     """Where the carry begins."""
     return tables + H * (DIRECTIONS * T + T * S + DIRECTIONS * T * S)
+
+
+@jit
+@no_type_check
+def norm_of(norm, h, H, NORMED: tl.constexpr):
+    """Mean, factor and bias of batch norm for a channel, from ``batch_norm.moments``."""
+    if NORMED:
+        return tl.load(norm + h), tl.load(norm + 3 * H + h), tl.load(norm + 4 * H + h)
+    else:
+        return 0.0, 1.0, 0.0
+
+
+@jit
+@no_type_check
+def normalised(x, true, mean, factor, bias, NORMED: tl.constexpr):
+    """What batch norm makes of ``x``, zero where no true step is; or ``x``, which is so already."""
+    if NORMED:
+        x = tl.where(true, (x.to(tl.float32) - mean) * factor + bias, 0.0)
+    return x
+
+
+@jit
+@no_type_check
+def ends_of(lengths, b, inside, L, PADDED: tl.constexpr):
+    """How many true steps each of the sequences ``b`` has."""
+    if PADDED:
+        return tl.load(lengths + b, mask=inside, other=0).to(tl.int32)
+    else:
+        return tl.zeros_like(b) + L

@@ -8,7 +8,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from wellposed.kernels.gpu.pieces import Sizes, carry_of, dot, fold_of, jit, read_of
+from wellposed.kernels.gpu.pieces import Norm, Sizes, carry_of, dot, ends_of, fold_of, jit, norm_of, normalised, read_of
 from wellposed.kernels.gpu.tiles import pipelined
 
 _PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
@@ -24,10 +24,10 @@ def _tile(batch: int, channels: int, *, narrow: bool = False) -> tuple[int, int]
 @jit
 @no_type_check
 def _walk(
-    u, tables, start, ends, states, others, end, partial, B, H, L, J, K, u_h, u_b,
+    u, norm, lengths, tables, start, ends, states, others, end, partial, B, H, L, J, K, u_h, u_b,
     T: tl.constexpr, S: tl.constexpr, BATCH: tl.constexpr, DIRECTIONS: tl.constexpr, DENSE: tl.constexpr,
     ADJOINT: tl.constexpr, HAS_START: tl.constexpr, ENDS_ONLY: tl.constexpr, SEGMENTS: tl.constexpr,
-    HAS_END: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    HAS_END: tl.constexpr, NORMED: tl.constexpr, PADDED: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """``x <- carry x + u_c table`` from chunk to chunk, x written down before each.
 
@@ -93,6 +93,8 @@ def _walk(
     backwards = (d == 1) != ADJOINT
     written = (((d * H + h) * B + b[:, None]) * J) * S + n[None, :]  # of (direction, channel, batch, chunk, state)
     base = h * u_h + b[:, None].to(tl.int64) * u_b + t[None, :]
+    mean, factor, bias = norm_of(norm, h, H, NORMED)
+    last = ends_of(lengths, b, b < B, L, PADDED)[:, None]
     if ADJOINT and not ENDS_ONLY:
         if DENSE:
             gA = tl.zeros((S, S), tl.float32)
@@ -102,6 +104,7 @@ def _walk(
     for k in tl.range(segment * K, tl.minimum(segment * K + K, J), num_stages=STAGES):
         c = tl.where(backwards, J - 1 - k, k)
         U = tl.load(u + base + c * T, mask=rows & (c * T + t < L)[None, :], other=0.0)
+        U = normalised(U, rows & ((c * T + t)[None, :] < last), mean, factor, bias, NORMED)
         if not ENDS_ONLY:
             where = written + c.to(tl.int64) * S
             tl.store(states + where, xr, mask=rows)
@@ -123,10 +126,10 @@ def _walk(
             xi = lr * xi + li * xr + dot(U, Fi, PRECISION)
             xr = turn
     if ENDS_ONLY:
-        last = ends + segment * DIRECTIONS * H * B * S + into
-        tl.store(last, xr, mask=rows)
+        left = ends + segment * DIRECTIONS * H * B * S + into
+        tl.store(left, xr, mask=rows)
         if not DENSE:
-            tl.store(last + HALF, xi, mask=rows)
+            tl.store(left + HALF, xi, mask=rows)
     else:
         if ADJOINT:
             piece = ((segment * tl.num_programs(1) + tl.program_id(1)) * DIRECTIONS + d) * H + h
@@ -160,11 +163,12 @@ def walk(
     precision: str,
     states: Tensor | None = None,
     want_end: bool = False,
+    norm: Norm | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """States before every chunk ``(direction, channel, batch, chunk, state)`` of ``u``, ``(channel, batch, length)``.
 
     With ``states`` of the forward walk this is the adjoint one, and partial sums of the gradient of the carry come
-    with it. ``want_end``: the state after the last chunk, of the first direction.
+    with it. ``want_end``: the state after the last chunk, of the first direction. ``norm`` is applied to what is read.
     """
     adjoint = states is not None
     (H, B, L), (directions, _, T, S, jump, dense) = u.shape, sizes
@@ -173,7 +177,7 @@ def walk(
     K, tiles = jump or J, -(-B // batch)
     count = -(-J // K)
     new = {"dtype": torch.float32, "device": u.device}
-    found = torch.empty(directions, H, B, J, S, dtype=u.dtype, device=u.device)
+    found = torch.empty(directions, H, B, J, S, dtype=u.dtype if norm is None else norm.dtype, device=u.device)
     ends = torch.empty(count - 1, directions, H, B, S, **new) if count > 1 else None
     end = torch.empty(H, B, S, **new) if want_end else None
     partial = torch.empty(count * tiles, directions, *sizes.shapes[3], **new) if adjoint else None
@@ -181,10 +185,11 @@ def walk(
     def walk_along(segments: int, *, ends_only: bool) -> None:
         def start_with(stages: int) -> None:
             _walk[(H, tiles, directions * segments)](
-                u, tables, start, ends, found, states, end, partial, B, H, L, J, K, u.stride(0), u.stride(1),
+                u, *(norm or Norm())[:2], tables, start, ends, found, states, end, partial,
+                B, H, L, J, K, u.stride(0), u.stride(1),
                 T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint,
                 HAS_START=start is not None, ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end,
-                PRECISION=precision, STAGES=stages, num_warps=warps,
+                PRECISION=precision, STAGES=stages, num_warps=warps, **(norm or Norm()).flags,
             )  # fmt: skip
 
         pipelined(start_with, _STAGES[precision], "walk", precision, T, S, batch, dense, adjoint, ends_only)
