@@ -12,8 +12,9 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
-from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences, power_of_two, read, true_steps
+from wellposed.kernels.gpu.tiles import divide_up, new_sequences, power_of_two, read, true_steps
 
 BLOCK, WARPS = 4096, 4
 """Steps a program looks at together."""

@@ -13,12 +13,13 @@ from wellposed.kernels.device import dot_precision, shared_memory
 from wellposed.kernels.diagonal import DiagonalParameters
 from wellposed.kernels.gpu import makers
 from wellposed.kernels.gpu.gradients import gradients
+from wellposed.kernels.gpu.launches import on_device_of
 from wellposed.kernels.gpu.makers import MAKERS
 from wellposed.kernels.gpu.outputs import outputs
 from wellposed.kernels.gpu.pieces import Norm, Sizes
 from wellposed.kernels.gpu.plain import plain_convolution, to_padded
 from wellposed.kernels.gpu.states import chunks_in_segment, walk
-from wellposed.kernels.gpu.tiles import new_sequences, on_device_of
+from wellposed.kernels.gpu.tiles import new_sequences
 from wellposed.kernels.gpu.transpose import to_channels_first, to_channels_last
 from wellposed.kernels.layout import differentiable_gradients
 from wellposed.kernels.shared import SharedParameters

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wellposed.kernels.discretize import Discretisation
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.mode_scan import STEPS, Modes
 from wellposed.kernels.gpu.modes import derivatives, discretized, times
 from wellposed.kernels.gpu.pieces import jit
@@ -58,7 +59,9 @@ def tables(parameters: Parameters, disc: Discretisation, dtype: torch.dtype) -> 
     )
     tile = _tile((_MODES, P), (_CHANNELS, H))
     arguments: list[Any] = [*(t.contiguous() for t in parameters), *made.modes, made.B, made.C, P, H]
-    _tables[(-(-P // tile["MODES"]), -(-H // tile["CHANNELS"]))](
+    launch(
+        _tables,
+        (-(-P // tile["MODES"]), -(-H // tile["CHANNELS"])),
         *arguments,
         DIRECTIONS=directions,
         BILINEAR=disc == "bilinear",
@@ -80,7 +83,9 @@ def gradients(
     made = [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in parameters[:-1]]
     tile = _tile((_BACK_MODES, P), (_BACK_CHANNELS, H))
     arguments: list[Any] = [*(t.contiguous() for t in (*parameters, d_modes, dB, dC)), *made, P, H]
-    _gradients[(-(-P // tile["MODES"]),)](
+    launch(
+        _gradients,
+        (-(-P // tile["MODES"]),),
         *arguments,
         DIRECTIONS=directions,
         BILINEAR=disc == "bilinear",

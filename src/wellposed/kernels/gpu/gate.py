@@ -13,8 +13,9 @@ import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.gpu.dropout import drop
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
-from wellposed.kernels.gpu.tiles import elementwise_tile, end_of, launch, new_sequences, place, read
+from wellposed.kernels.gpu.tiles import elementwise_tile, end_of, new_sequences, place, read
 
 
 def activate(
@@ -23,9 +24,9 @@ def activate(
 ) -> Tensor:  # fmt: skip
     """``dropout(activation(y))``, plus ``added``; zero in the padding."""
     out = new_sequences(y, dtype)
-    grid, tile = elementwise_tile(*y.shape)
+    grid, pieces, tile = elementwise_tile(*y.shape)
     flags = {"ACTIVATION": activation, "DROPOUT": dropout, "ADD": added is not None, "PADDED": lengths is not None}
-    launch(_activate, grid, y, added, seeds, lengths, out, p, *y.shape, **flags, **tile)
+    launch(_activate, grid, y, added, seeds, lengths, out, p, *y.shape, pieces, **flags, **tile)
     return out
 
 
@@ -35,10 +36,10 @@ def activate_backward(
 ) -> Tensor:  # fmt: skip
     """The gradient of ``y``, plus ``added``; and into ``again`` what ``activate`` made of ``y``."""
     dy = torch.empty_like(y)
-    grid, tile = elementwise_tile(*y.shape)
+    grid, pieces, tile = elementwise_tile(*y.shape)
     flags = {"ACTIVATION": activation, "DROPOUT": dropout, "ADD": added is not None, "PADDED": lengths is not None}
     flags |= {"AGAIN": again is not None}
-    launch(_activate_backward, grid, grad, y, added, seeds, lengths, dy, again, p, *y.shape, **flags, **tile)
+    launch(_activate_backward, grid, grad, y, added, seeds, lengths, dy, again, p, *y.shape, pieces, **flags, **tile)
     return dy
 
 
@@ -51,9 +52,9 @@ def gate(
     Zero in the padding. ``like`` has the shape of what comes out.
     """
     out = new_sequences(like, dtype)
-    grid, tile = elementwise_tile(*like.shape)
+    grid, pieces, tile = elementwise_tile(*like.shape)
     flags = _flags(value, dropout, lengths) | {"ADD": added is not None}
-    launch(_gate, grid, z, bias, value, added, seeds, lengths, out, p, *like.shape, **flags, **tile)
+    launch(_gate, grid, z, bias, value, added, seeds, lengths, out, p, *like.shape, pieces, **flags, **tile)
     return out
 
 
@@ -64,11 +65,11 @@ def gate_backward(
     """Gradients of ``z``, of ``value`` and of the bias; with an ``activation``, value is what it made of ``value``."""
     dz, kind = torch.empty_like(z), None if activation is None else z.dtype
     dvalue = None if value is None else torch.empty_like(value, dtype=kind)
-    grid, tile = elementwise_tile(*grad.shape)
+    grid, pieces, tile = elementwise_tile(*grad.shape)
     sums = z.new_empty(len(z), grid[0], dtype=torch.float32)
     arrays = (grad, z, bias, value, seeds, lengths, dz, dvalue, sums)
     flags = _flags(value, dropout, lengths) | {"ACTIVATION": activation}
-    launch(_gate_backward, grid, *arrays, p, *grad.shape, **flags, **tile)
+    launch(_gate_backward, grid, *arrays, p, *grad.shape, pieces, **flags, **tile)
     return dz, dvalue, sums.sum(1)
 
 

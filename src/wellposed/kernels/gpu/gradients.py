@@ -8,6 +8,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.outputs import Tile, outputs, spread, toeplitz
 from wellposed.kernels.gpu.pieces import (
     Norm,
@@ -21,7 +22,6 @@ from wellposed.kernels.gpu.pieces import (
     normalised,
     read_of,
 )
-from wellposed.kernels.gpu.tiles import pipelined
 
 _PIECE = 8  # rows of a table that a program adds up
 # By precision and number of directions.
@@ -213,19 +213,15 @@ def gradients(
     partial = torch.empty(parts, H, T * T + 2 * directions * T * S, dtype=torch.float32, device=u.device)
     compiled_for, read = {"T": T, "S": S, "DIRECTIONS": directions, "HAS_STATES": states.numel() > 0}, norm or Norm()
     sums = torch.empty(2, H, parts, dtype=torch.float32, device=u.device) if norm and together else None
-
-    def start(stages: int) -> None:
-        _gradients[(H, parts)](
-            u, *read[:2], sums, dy, states, adjoints, tables, du, partial, B, H, L, J, tiles,
-            u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), du.stride(0), du.stride(1), WITH_INPUT=together,
-            ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=stages, **compiled_for, **read.flags,
-        )  # fmt: skip
-
-    pipelined(start, tile.stages, "gradients", precision, *compiled_for.values(), *read.flags.values())
+    launch(
+        _gradients, (H, parts), u, *read[:2], sums, dy, states, adjoints, tables, du, partial, B, H, L, J, tiles,
+        u.stride(0), u.stride(1), dy.stride(0), dy.stride(1), du.stride(0), du.stride(1), WITH_INPUT=together,
+        ROWS=tile.rows, PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages, **compiled_for, **read.flags,
+    )  # fmt: skip
     found = torch.empty_like(tables)
     walks = 0 if walked is None else walked.shape[0]
     grid, flags = (H, 2 * directions + 1, max(T, S) // _PIECE), {"DENSE": dense, "PIECE": _PIECE, "num_warps": 4}
-    _summed[grid](partial, walked, found, H, parts, walks, **flags, **compiled_for)
+    launch(_summed, grid, partial, walked, found, H, parts, walks, **flags, **compiled_for)
     if not together:
         outputs(dy, adjoints, tables, sizes, du, adjoint=True, precision=precision)
     return found, sums

@@ -8,8 +8,9 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
-from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences, power_of_two, read, true_steps
+from wellposed.kernels.gpu.tiles import divide_up, new_sequences, power_of_two, read, true_steps
 
 STEPS = {256: 32, 1024: 16, 2048: 8}
 """Up to so many channels: steps a program holds at a time. Fewer than 8 numbers in a row waste what memory sends."""

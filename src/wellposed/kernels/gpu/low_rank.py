@@ -13,6 +13,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.modes import times
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
 from wellposed.kernels.low_rank import LowRankParameters
@@ -211,13 +212,13 @@ def make_tables(system: LowRankParameters, D: Tensor | None, sizes: Sizes) -> li
     tables = torch.empty(sizes.total, dtype=torch.float32, device=C.device)
     chains, bars = kept_like(C, rank, sizes)
     wide = torch.empty(H, S, S, dtype=torch.float64, device=C.device) if jump else None
-    _chains[(H, chains.shape[1])](
-        A_log_real, A_imag, P, B, C, log_dt, weight, chains, bars, H, N, A_imag.shape[0],
+    launch(
+        _chains, (H, chains.shape[1]), A_log_real, A_imag, P, B, C, log_dt, weight, chains, bars, H, N, A_imag.shape[0],
         T=T, RANK=rank, RP=padded(rank), NP=S // 2, num_warps=1,
     )  # fmt: skip
     columns = min(S, TILE)
-    _tables[(H, S // columns + directions)](
-        chains, bars, None if D is None else D.contiguous(), tables, wide, H,
+    launch(
+        _tables, (H, S // columns + directions), chains, bars, None if D is None else D.contiguous(), tables, wide, H,
         T=T, LOG_T=T.bit_length() - 1, S=S, RANK=rank, DIRECTIONS=directions, COLUMNS=columns, TERMS=min(T, TILE),
         HAS_D=D is not None, JUMPS=jump > 0, num_warps=WARPS,
     )  # fmt: skip

@@ -11,6 +11,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.low_rank import TILE, WARPS, contiguous, discretized, padded
 from wellposed.kernels.gpu.modes import times
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
@@ -260,16 +261,16 @@ def tables_backward(
     (directions, H, T, S, _, _), (systems, N), rank = sizes, A_imag.shape, system.rank
     count, vectors = chains.shape[1], {"RANK": rank, "RP": padded(rank), "NP": S // 2, "num_warps": 1}
     g_chains = torch.empty(chains.shape, dtype=torch.float32, device=C.device)
-    _to_chains[(H, count)](
-        chains, gradient, g_chains, H,
+    launch(
+        _to_chains, (H, count), chains, gradient, g_chains, H,
         T=T, S=S, RANK=rank, DIRECTIONS=directions, COLUMNS=min(S, TILE), TERMS=min(S, TILE), num_warps=WARPS,
     )  # fmt: skip
     found = torch.empty(H, count, 2 + 2 * rank, S, dtype=torch.float64, device=C.device)
-    _along_chains[(H, count)](chains, bars, g_chains, found, T=T, CHAINS=count, **vectors)
+    launch(_along_chains, (H, count), chains, bars, g_chains, found, T=T, CHAINS=count, **vectors)
     real, imag, g_P, g_B = (t.new_empty(H, *t.shape[1:]) for t in (A_log_real, A_imag, P, B))
     g_C, g_log_dt, g_D = torch.empty_like(C), torch.empty_like(log_dt), None if D is None else D.new_empty(H)
-    _to_parameters[(H,)](
-        A_log_real, A_imag, P, B, log_dt, weight, gradient, found,
+    launch(
+        _to_parameters, (H,), A_log_real, A_imag, P, B, log_dt, weight, gradient, found,
         real, imag, g_P, g_B, g_C, g_log_dt, g_D, H, N, systems,
         T=T, LOG_T=T.bit_length() - 1, DIRECTIONS=directions, HAS_D=D is not None, **vectors,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from wellposed.kernels.device import interpreted
 from wellposed.kernels.gpu import mode_kernels
+from wellposed.kernels.gpu.launches import launch
 
 STEPS = 16
 """Steps a tile, a power of 2: a tile of a mode stays in registers, and the sums of tiles are 1/16 of the traffic. With
@@ -50,7 +51,9 @@ def states(
     batch, length, size = v.shape
     x = torch.empty(batch, length, directions * size, dtype=v.dtype, device=v.device)
     rows, blocks, tile = _blocks(v, size // 2)
-    mode_kernels.run[(rows * blocks,)](
+    launch(
+        mode_kernels.run,
+        (rows * blocks,),
         *(v, x, carries, modes.one, lengths, last, batch, length, carries.shape[1] - 1, size // 2),
         DIRECTIONS=directions,
         PADDED=lengths is not None,
@@ -77,12 +80,19 @@ def carried(
     tiles = -(-length // STEPS)
     carries = torch.empty(batch, tiles + 1, directions * 2 * P, dtype=torch.float32, device=v.device)
     rows, blocks, tile = _blocks(v, P)
-    mode_kernels.fold[(rows * blocks,)](
-        *(v, carries, modes.one, batch, length, tiles, P), DIRECTIONS=directions, ADJOINT=adjoint, **tile
+    launch(
+        mode_kernels.fold,
+        (rows * blocks,),
+        *(v, carries, modes.one, batch, length, tiles, P),
+        DIRECTIONS=directions,
+        ADJOINT=adjoint,
+        **tile,
     )
-    wide = min(_CARRY_MODES, triton.next_power_of_2(P))
+    wide = min(_CARRY_MODES, int(triton.next_power_of_2(P)))
     tile = {"STEPS": min(_CARRY_STEPS, triton.next_power_of_2(tiles)), "MODES": wide, "num_warps": _CARRY_WARPS}
-    mode_kernels.carry[(batch, -(-P // wide), directions)](
+    launch(
+        mode_kernels.carry,
+        (batch, -(-P // wide), directions),
         *(carries, modes.tile, state, tiles, P),
         DIRECTIONS=directions,
         ADJOINT=adjoint,
@@ -104,7 +114,9 @@ def gradients(
     rows, blocks, tile = _blocks(g, P)
     dv = torch.empty(batch, length, 2 * P, dtype=g.dtype, device=g.device)
     partial = torch.empty(rows, 2, P, dtype=torch.float32, device=g.device)
-    mode_kernels.run_back[(rows * blocks,)](
+    launch(
+        mode_kernels.run_back,
+        (rows * blocks,),
         *(g, x, dv, partial, carries, modes.one, batch, length, carries.shape[1] - 1, P),
         DIRECTIONS=directions,
         AHEAD=_AHEAD,

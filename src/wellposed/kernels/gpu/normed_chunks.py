@@ -17,12 +17,13 @@ from wellposed.kernels.gpu import batch_norm, makers
 from wellposed.kernels.gpu.batch_norm import Running
 from wellposed.kernels.gpu.chunks import sizes_of, states_of
 from wellposed.kernels.gpu.gradients import gradients
+from wellposed.kernels.gpu.launches import on_device_of
 from wellposed.kernels.gpu.makers import MAKERS
 from wellposed.kernels.gpu.outputs import outputs
 from wellposed.kernels.gpu.pieces import Norm, Sizes
 from wellposed.kernels.gpu.plain import plain_convolution
 from wellposed.kernels.gpu.states import walk
-from wellposed.kernels.gpu.tiles import new_sequences, on_device_of
+from wellposed.kernels.gpu.tiles import new_sequences
 from wellposed.kernels.layout import differentiable_gradients, rows
 from wellposed.kernels.plain_norm import plain_batch_norm
 from wellposed.kernels.work import Work

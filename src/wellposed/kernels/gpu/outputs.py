@@ -7,8 +7,8 @@ from typing import NamedTuple, no_type_check
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import Norm, Sizes, dot, ends_of, fold_of, jit, norm_of, normalised, read_of
-from wellposed.kernels.gpu.tiles import pipelined
 
 
 class Tile(NamedTuple):
@@ -112,13 +112,9 @@ def outputs(
     J, tile = -(-L // T), _TILES[precision, directions]
     programs, tiles = spread(B * J, H, tile)
     norm = norm or Norm()
-    compiled_for = (precision, T, sizes.state, directions, adjoint, *norm.flags.values())
-
-    def start(stages: int) -> None:
-        _outputs[(H, programs)](
-            u, *norm[:2], states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), y.stride(0), y.stride(1),
-            T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states.numel() > 0,
-            PRECISION=precision, num_warps=tile.warps, num_stages=stages, **norm.flags,
-        )  # fmt: skip
-
-    pipelined(start, tile.stages, "outputs", *compiled_for)
+    launch(
+        _outputs, (H, programs),
+        u, *norm[:2], states, tables, y, B, H, L, J, tiles, u.stride(0), u.stride(1), y.stride(0), y.stride(1),
+        T=T, S=sizes.state, ROWS=tile.rows, DIRECTIONS=directions, ADJOINT=adjoint, HAS_STATES=states.numel() > 0,
+        PRECISION=precision, num_warps=tile.warps, num_stages=tile.stages, **norm.flags,
+    )  # fmt: skip

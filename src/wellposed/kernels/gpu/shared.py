@@ -11,9 +11,9 @@ from wellposed.kernels import chunks
 from wellposed.kernels.device import has_triton
 from wellposed.kernels.discretize import Discretisation
 from wellposed.kernels.gpu.discretize import Parameters
+from wellposed.kernels.gpu.launches import on_device_of
 from wellposed.kernels.gpu.mode_scan import STEPS
 from wellposed.kernels.gpu.shared_passes import KEEP_STATES, Saved, backward, empty_like, forward
-from wellposed.kernels.gpu.tiles import on_device_of
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wellposed.kernels.device import interpreted
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
 
 _ROWS, _CHANNELS, _WARPS = 64, 64, 8
@@ -21,14 +22,14 @@ Rows = Float[Tensor, "row channel"]
 def write_skip(u: Rows, D: Float[Tensor, " channel"], out: Rows) -> None:
     """``out = D u``, whatever the strides."""
     grid, tile = _grid(u)
-    _skip[grid](u, u, out, D, None, *u.shape, *u.stride(), *u.stride(), *out.stride(), SUM=False, **tile)
+    launch(_skip, grid, u, u, out, D, None, *u.shape, *u.stride(), *u.stride(), *out.stride(), SUM=False, **tile)
 
 
 def write_skip_gradient(dy: Rows, u: Rows, D: Float[Tensor, " channel"], out: Rows) -> Float[Tensor, " channel"]:
     """``out = D dy``, and the sum of ``dy u`` over rows: each is read once."""
     grid, tile = _grid(u)
     partial = torch.empty(grid[0], u.shape[1], dtype=torch.float32, device=u.device)
-    _skip[grid](dy, u, out, D, partial, *u.shape, *dy.stride(), *u.stride(), *out.stride(), SUM=True, **tile)
+    launch(_skip, grid, dy, u, out, D, partial, *u.shape, *dy.stride(), *u.stride(), *out.stride(), SUM=True, **tile)
     return partial.sum(0, dtype=torch.float64).to(D.dtype)
 
 

@@ -8,8 +8,8 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import Norm, Sizes, carry_of, dot, ends_of, fold_of, jit, norm_of, normalised, read_of
-from wellposed.kernels.gpu.tiles import pipelined
 
 _PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
 _STAGES = {"tf32": 4, "tf32x3": 3, "bf16": 4}
@@ -175,7 +175,7 @@ def walk(
     # The adjoint in three passes holds so much that with many sequences registers run out.
     J, (batch, warps) = -(-L // T), _tile(B, H, narrow=adjoint and precision == "tf32x3")
     K, tiles = jump or J, -(-B // batch)
-    count = -(-J // K)
+    count, read = -(-J // K), norm or Norm()
     new = {"dtype": torch.float32, "device": u.device}
     found = torch.empty(directions, H, B, J, S, dtype=u.dtype if norm is None else norm.dtype, device=u.device)
     ends = torch.empty(count - 1, directions, H, B, S, **new) if count > 1 else None
@@ -183,16 +183,13 @@ def walk(
     partial = torch.empty(count * tiles, directions, *sizes.shapes[3], **new) if adjoint else None
 
     def walk_along(segments: int, *, ends_only: bool) -> None:
-        def start_with(stages: int) -> None:
-            _walk[(H, tiles, directions * segments)](
-                u, *(norm or Norm())[:2], tables, start, ends, found, states, end, partial,
-                B, H, L, J, K, u.stride(0), u.stride(1),
-                T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint,
-                HAS_START=start is not None, ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end,
-                PRECISION=precision, STAGES=stages, num_warps=warps, **(norm or Norm()).flags,
-            )  # fmt: skip
-
-        pipelined(start_with, _STAGES[precision], "walk", precision, T, S, batch, dense, adjoint, ends_only)
+        launch(
+            _walk, (H, tiles, directions * segments), u, *read[:2], tables, start, ends, found, states, end, partial,
+            B, H, L, J, K, u.stride(0), u.stride(1),
+            T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint,
+            HAS_START=start is not None, ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end,
+            PRECISION=precision, STAGES=_STAGES[precision], num_warps=warps, **read.flags,
+        )  # fmt: skip
 
     if count > 1:
         walk_along(count - 1, ends_only=True)

@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wellposed.kernels.diagonal import DiagonalParameters
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.modes import derivatives, discretized, times
 from wellposed.kernels.gpu.pieces import Sizes, carry_of, fold_of, jit, read_of
 
@@ -260,12 +261,12 @@ def make_tables(system: DiagonalParameters, D: Tensor | None, sizes: Sizes) -> t
     systems, jumps = A_imag.shape[0], sizes.jump > 0
     tables = torch.empty(sizes.total, dtype=torch.float32, device=C.device)
     bars = modes_like(C, sizes)
-    _modes[(-(-H * N // _BLOCK),)](
-        A_log_real, A_imag, B, log_dt, bars, H, N, systems, sizes.jump,
+    launch(
+        _modes, (-(-H * N // _BLOCK),), A_log_real, A_imag, B, log_dt, bars, H, N, systems, sizes.jump,
         BLOCK=_BLOCK, LOG_T=log_T, BILINEAR=system.disc == "bilinear", JUMPS=jumps, num_warps=_BLOCK // 32,
     )  # fmt: skip
-    _tables[(H, directions)](
-        bars, C, weight, None if D is None else D.contiguous(), tables, H, N,
+    launch(
+        _tables, (H, directions), bars, C, weight, None if D is None else D.contiguous(), tables, H, N,
         T=T, LOG_T=log_T, NP=NP, DIRECTIONS=directions, HAS_D=D is not None, JUMPS=jumps, num_warps=_WARPS,
     )  # fmt: skip
     return tables, bars
@@ -278,13 +279,14 @@ def tables_backward(
     A_log_real, A_imag, B, C, log_dt, weight = _contiguous(system)
     (directions, H, N, _), T, NP, systems = C.shape, sizes.steps, sizes.state // 2, A_imag.shape[0]
     g_bars, g_C = torch.empty(4, H, N, dtype=bars.dtype, device=bars.device), torch.empty_like(C)
-    _tables_backward[(H, NP // _MODES)](
-        bars, C, weight, gradient, g_bars, g_C, H, N,
+    launch(
+        _tables_backward, (H, NP // _MODES), bars, C, weight, gradient, g_bars, g_C, H, N,
         T=T, LOG_T=T.bit_length() - 1, NP=NP, TILE=_MODES, DIRECTIONS=directions, num_warps=_WARPS,
     )  # fmt: skip
     real, imag, g_B = C.new_empty(H, N), C.new_empty(H, N), C.new_empty(H, N, 2)
     g_log_dt, g_D = torch.empty_like(log_dt), None if D is None else torch.empty_like(log_dt)
-    _modes_backward[(H,)](
+    launch(
+        _modes_backward, (H,),
         A_log_real, A_imag, B, log_dt, g_bars, gradient, real, imag, g_B, g_log_dt, g_D, H, N, systems,
         T=T, NP=NP, BILINEAR=system.disc == "bilinear", HAS_D=D is not None, num_warps=1,
     )  # fmt: skip

@@ -1,48 +1,17 @@
-"""Launches, sizes of tiles, where a program stands in sequences that lie channels first, and which steps exist."""
+"""Sizes of tiles, where a program stands in sequences that lie channels first, and which steps exist."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, no_type_check
+from typing import no_type_check
 
 import torch
 import triton.language as tl
 from torch import Tensor
-from triton.runtime.errors import OutOfResources
 
 from wellposed.kernels.gpu.pieces import jit
 
 ELEMENTS, STEPS, WARPS = 2048, 1024, 4
 """Of a tile: numbers, at most so many steps of one sequence, and the warps that share them."""
-
-
-def on_device_of(x: Tensor) -> AbstractContextManager[Any]:
-    """Kernels are started on the current device, which need not be that of their arguments."""
-    return nullcontext() if torch.compiler.is_compiling() else torch.cuda.device_of(x)
-
-
-def launch(kernel: Any, grid: tuple[int, ...], first: Tensor, *arguments: Any, **options: Any) -> None:
-    """Start a kernel on the device of its first argument, which need not be the current one."""
-    with on_device_of(first):
-        kernel[grid](first, *arguments, **options)
-
-
-_FITTING: dict[Any, int] = {}
-
-
-def pipelined(start: Callable[[int], object], stages: int, *compiled_for: Any) -> None:
-    """``start(stages)``, with fewer where a card has less shared memory than the one they were measured on."""
-    fitting = _FITTING.get(compiled_for, stages)
-    while fitting > 1:
-        try:
-            start(fitting)
-        except OutOfResources:
-            fitting -= 1
-            _FITTING[compiled_for] = fitting
-        else:
-            return
-    start(1)
 
 
 def new_sequences(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -65,13 +34,13 @@ def power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def elementwise_tile(channels: int, batch: int, length: int) -> tuple[tuple[int, int], dict[str, int]]:
-    """The grid and the tile of kernels that treat every number by itself: some channels of one sequence."""
+def elementwise_tile(channels: int, batch: int, length: int) -> tuple[tuple[int, int], int, dict[str, int]]:
+    """The grid, pieces a sequence, and the tile of kernels that treat every number by itself: some channels of one."""
     steps = min(max(power_of_two(length), 4), STEPS)  # four at least: random numbers come in fours
     rows = min(power_of_two(channels), max(ELEMENTS // steps, 1))
     pieces = divide_up(length, steps)
     grid = (batch * pieces, divide_up(channels, rows))
-    return grid, {"pieces": pieces, "ROWS": rows, "STEPS": steps, "num_warps": WARPS}
+    return grid, pieces, {"ROWS": rows, "STEPS": steps, "num_warps": WARPS}
 
 
 @jit

@@ -13,8 +13,9 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
+from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
-from wellposed.kernels.gpu.tiles import divide_up, launch, new_sequences
+from wellposed.kernels.gpu.tiles import divide_up, new_sequences
 
 TILE, WARPS = 32, 2
 """Square tiles: both sides move whole lines of 128 bytes, and more warps only wait for each other."""
