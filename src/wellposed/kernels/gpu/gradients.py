@@ -156,37 +156,36 @@ def _summed(
     elif what < 2 * DIRECTIONS:
         d = what - DIRECTIONS
         turned = tl.where(d == 1, T - 1 - t, t)
-        inside = (row < S)[:, None]
         rows = tl.zeros((PIECE, T), tl.float32)
         if HAS_STATES:
+            read = own + T * T + (2 * d + 1) * T * S + row[:, None] * T + turned[None, :]
             for p in range(parts):
-                at = own + p * H * EACH + T * T + (2 * d + 1) * T * S
-                rows += tl.load(at + row[:, None] * T + turned[None, :], mask=inside)
-        to = read_of(tables, H, T, S, DIRECTIONS) + (d * H + h) * S * T
-        tl.store(to + row[:, None] * T + t[None, :], rows, mask=inside)
+                rows += tl.load(read + p * H * EACH, mask=(row < S)[:, None])
+        to = read_of(tables, H, T, S, DIRECTIONS) + ((d * H + h) * S + row[:, None]) * T + t[None, :]
+        tl.store(to, rows, mask=(row < S)[:, None])
     else:
-        inside = (row < T)[:, None]
         columns = tl.zeros((PIECE, S), tl.float32)
         if HAS_STATES:
+            fold = own + T * T + row[:, None] * S + n[None, :]
+            fold2 = own + T * T + 2 * T * S + (T - 1 - row)[:, None] * S + n[None, :]
             for p in range(parts):
-                at = own + p * H * EACH + T * T + n[None, :]
-                columns += tl.load(at + row[:, None] * S, mask=inside)
+                columns += tl.load(fold + p * H * EACH, mask=(row < T)[:, None])
                 if DIRECTIONS == 2:
-                    columns += tl.load(at + 2 * T * S + (T - 1 - row)[:, None] * S, mask=inside)
-        fold = fold_of(tables, H, T, DIRECTIONS) + h * T * S
+                    columns += tl.load(fold2 + p * H * EACH, mask=(row < T)[:, None])
+        into = fold_of(tables, H, T, DIRECTIONS) + h * T * S
         if DENSE:
-            tl.store(fold + row[:, None] * S + n[None, :], columns, mask=inside)
+            tl.store(into + row[:, None] * S + n[None, :], columns, mask=(row < T)[:, None])
         else:  # as the chain rule reads it: a row for each mode, the last step first
-            tl.store(fold + n[None, :] * T + (T - 1 - row)[:, None], columns, mask=inside)
+            tl.store(into + n[None, :] * T + (T - 1 - row)[:, None], columns, mask=(row < T)[:, None])
         # The carry: as many rows as states, or one.
         ROWS: tl.constexpr = S if DENSE else 1
         turn = tl.zeros((PIECE, S), tl.float32)
         if HAS_STATES:
+            walk = walked + (h * ROWS + row[:, None]) * S + n[None, :]
             for p in range(walks * DIRECTIONS):
-                at = walked + ((p * H + h) * ROWS + row[:, None]) * S + n[None, :]
-                turn += tl.load(at, mask=(row < ROWS)[:, None], other=0.0)
-        to = carry_of(tables, H, T, S, DIRECTIONS) + (h * ROWS + row[:, None]) * S + n[None, :]
-        tl.store(to, turn, mask=(row < ROWS)[:, None])
+                turn += tl.load(walk + p * H * ROWS * S, mask=(row < ROWS)[:, None], other=0.0)
+        carry = carry_of(tables, H, T, S, DIRECTIONS) + (h * ROWS + row[:, None]) * S + n[None, :]
+        tl.store(carry, turn, mask=(row < ROWS)[:, None])
 
 
 def gradients(

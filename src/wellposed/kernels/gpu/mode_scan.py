@@ -21,6 +21,7 @@ from torch import Tensor
 from wellposed.kernels.device import interpreted
 from wellposed.kernels.gpu import mode_kernels
 from wellposed.kernels.gpu.launches import launch
+from wellposed.kernels.gpu.sums import sum_of_parts
 
 STEPS = 16
 """Steps a tile, a power of 2: a tile of a mode stays in registers, and the sums of tiles are 1/16 of the traffic. With
@@ -122,7 +123,7 @@ def gradients(
         AHEAD=_AHEAD,
         **tile,
     )
-    return dv, partial.sum(0, dtype=torch.float64)
+    return dv, sum_of_parts(partial)
 
 
 def _blocks(v: Tensor, P: int) -> tuple[int, int, dict[str, Any]]:

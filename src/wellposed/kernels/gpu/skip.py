@@ -13,6 +13,7 @@ from torch import Tensor
 from wellposed.kernels.device import interpreted
 from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
+from wellposed.kernels.gpu.sums import sum_of_parts
 
 _ROWS, _CHANNELS, _WARPS = 64, 64, 8
 
@@ -30,7 +31,7 @@ def write_skip_gradient(dy: Rows, u: Rows, D: Float[Tensor, " channel"], out: Ro
     grid, tile = _grid(u)
     partial = torch.empty(grid[0], u.shape[1], dtype=torch.float32, device=u.device)
     launch(_skip, grid, dy, u, out, D, partial, *u.shape, *dy.stride(), *u.stride(), *out.stride(), SUM=True, **tile)
-    return partial.sum(0, dtype=torch.float64).to(D.dtype)
+    return sum_of_parts(partial).to(D.dtype)
 
 
 def _grid(u: Rows) -> tuple[tuple[int, int], dict[str, Any]]:
