@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from wellposed.kernels.device import triton_takes
 
 Sequences = Float[Tensor, "batch length channel"]
+_PLAIN = (Tensor, nn.Parameter)
+_DTYPES = (torch.float32, torch.bfloat16)
 
 FASTEST_ON = ("cuda",)
 """Kinds of device where kernels go before plain operations. Tests add the CPU, where Triton's interpreter runs them."""
@@ -29,16 +31,15 @@ def kernels_take(u: Sequences, *others: Tensor | None) -> bool:
 
     Compilers fuse plain operations themselves, and tensors of a class of their own know what may be done to them.
     """
-    if u.device.type not in FASTEST_ON:
+    device = u.device
+    if device.type not in FASTEST_ON or torch.compiler.is_compiling():
         return False
-    tensors = [u, *(t for t in others if t is not None)]
-    if torch.compiler.is_compiling() or not all(type(t) in (Tensor, nn.Parameter) for t in tensors):
-        return False
-    if any(t.device != u.device for t in tensors) or not triton_takes(*tensors):
-        return False
+    for t in (u, *others):  # asked many times a step: a loop, where every call would cost as much again
+        if t is not None and (type(t) not in _PLAIN or t.dtype not in _DTYPES or t.device != device):
+            return False
     batch, length, channels = u.shape
     fits = 0 < batch * length < MOST_STEPS and 0 < channels <= MOST_CHANNELS
-    return fits and inner_dtype(u) in (torch.float32, torch.bfloat16)
+    return fits and inner_dtype(u) in _DTYPES and triton_takes(u)
 
 
 def inner_dtype(u: Tensor) -> torch.dtype:
@@ -49,7 +50,9 @@ def inner_dtype(u: Tensor) -> torch.dtype:
 
 def is_channels_first(x: Sequences) -> bool:
     """Whether the memory is a contiguous ``(channel, batch, length)`` array."""
-    return x.permute(2, 0, 1).is_contiguous()
+    batch, length, _ = x.shape
+    # Strides of sizes of 1 mean nothing, which PyTorch knows; it takes a tensor of its own to ask.
+    return x.stride() == (length, 1, batch * length) or x.permute(2, 0, 1).is_contiguous()
 
 
 def to_channels_first(x: Sequences) -> Sequences:

@@ -26,7 +26,9 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 def laid_out(u: Tensor, layer: SequenceLayer) -> Tensor:
     """Sequences as the layer, and the kernels around it, like them in memory; all others as they are."""
-    return to_channels_first(u) if layer.channels_first and kernels_take(u) else u
+    if not layer.channels_first or is_channels_first(u) or not kernels_take(u):
+        return u
+    return to_channels_first(u)
 
 
 def encoded(encoder: Any, x: Tensor, lengths: Lengths | None, layer: SequenceLayer | None) -> Tensor:
@@ -96,9 +98,8 @@ def gated(
     lengths: Lengths | None,
 ) -> Tensor | None:
     """All that follows the layer, the input ``u`` added, zero in the padding; ``None`` where modules must be called."""
-    if not (kernels_take(u, y) and is_channels_first(u) and (linear is None or _fits(u, linear, nn.Linear))):
-        return None
-    if not _untouched(dropout, nn.Dropout, TiedDropout) or dropout.p >= 1:
+    fits = kernels_take(u, y) and is_channels_first(u) if linear is None else _fits(u, linear, nn.Linear, y)
+    if not fits or not _untouched(dropout, nn.Dropout, TiedDropout) or dropout.p >= 1:
         return None
     if linear is not None and linear.weight.shape != ((2 if glu == "full" else 1) * u.shape[2], u.shape[2]):
         return None  # of a size of the user's own, which modules may broadcast
@@ -110,11 +111,12 @@ def gated(
     return activate_and_gate(y, added, weight, bias, gate, lengths=values, inner=inner_dtype(u), dtype=u.dtype)
 
 
-def _fits(u: Tensor, module: Any, kind: type[nn.Module]) -> bool:
+def _fits(u: Tensor, module: Any, kind: type[nn.Module], *others: Tensor) -> bool:
     """Whether kernels take the place of this module, for sequences that lie channels first."""
-    if not (kernels_take(u) and is_channels_first(u) and _untouched(module, kind)):
+    if not _untouched(module, kind):
         return False
-    return module.weight is not None and module.bias is not None and kernels_take(u, module.weight, module.bias)
+    weight, bias = module.weight, module.bias
+    return weight is not None and bias is not None and kernels_take(u, weight, bias, *others) and is_channels_first(u)
 
 
 def _untouched(module: Any, *kinds: type[nn.Module]) -> bool:

@@ -107,9 +107,14 @@ class SequenceLayer(nn.Module, ABC):
     @property
     def compute_dtype(self) -> torch.dtype:
         """float64 if the parameters are, else float32, whatever autocast says."""
-        first = next(self.parameters(), None)
+        first = self._first_parameter()
         dtype = torch.get_default_dtype() if first is None else first.dtype
         return torch.float64 if dtype == torch.float64 else torch.float32
+
+    def _first_parameter(self) -> Tensor | None:
+        """``next(self.parameters())``, which looks through all modules and is asked several times a call."""
+        own = next(iter(self._parameters.values()), None)
+        return next(self.parameters(), None) if own is None else own
 
     def _sequence_dtype(self, u: Tensor) -> torch.dtype:
         """In which precision whole sequences are handed to ``_sequence``."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import jit
 from wellposed.kernels.gpu.tiles import divide_up, new_sequences
+from wellposed.kernels.layout import is_channels_first
 
 TILE, WARPS = 32, 2
 """Square tiles: both sides move whole lines of 128 bytes, and more warps only wait for each other."""
@@ -25,17 +26,18 @@ Sequences = Float[Tensor, "batch length channel"]
 
 def to_channels_first(x: Sequences) -> Sequences:
     """The same numbers, channels first; what is so already is handed back."""
-    return x if is_channels_first(x) else _ToChannelsFirst.apply(x)
+    if is_channels_first(x):
+        return x
+    if torch.compiler.is_compiling():  # which makes it part of a kernel of its own
+        return x.permute(2, 0, 1).contiguous().permute(1, 2, 0)
+    return _ToChannelsFirst.apply(x)
 
 
 def to_channels_last(x: Sequences) -> Sequences:
     """The same numbers in a contiguous ``(batch, length, channel)`` array; what is so already is handed back."""
-    return x if x.is_contiguous() else _ToChannelsLast.apply(x)
-
-
-def is_channels_first(x: Sequences) -> bool:
-    """Whether the memory is a contiguous ``(channel, batch, length)`` array."""
-    return x.permute(2, 0, 1).is_contiguous()
+    if x.is_contiguous() or torch.compiler.is_compiling():
+        return x.contiguous()
+    return _ToChannelsLast.apply(x)
 
 
 class _ToChannelsFirst(torch.autograd.Function):
