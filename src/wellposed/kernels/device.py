@@ -60,8 +60,17 @@ def shared_memory(device: torch.device) -> int:
 
 def transformed() -> bool:
     """Inside ``torch.func``, or inside a level of forward-mode derivatives."""
+    return _inside_func() or forward_ad._current_level >= 0
+
+
+def _inside_func() -> bool:
     functions = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
-    return functions.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+    return functions.peek_interpreter_stack() is not None
+
+
+# A compiler that looked inside would take any answer of that function for "not None", and leave the kernels. It asks
+# again inside each transform that it runs through, and guards the transforms it was called in.
+_inside_func._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def dot_precision(dtype: torch.dtype) -> DotPrecision:
@@ -71,4 +80,11 @@ def dot_precision(dtype: torch.dtype) -> DotPrecision:
     """
     if dtype == torch.bfloat16:
         return "bf16"
-    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+    return "tf32x3" if _highest() else "tf32"
+
+
+def _highest() -> bool:
+    return torch.get_float32_matmul_precision() == "highest"
+
+
+_highest._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess] -- which guards the switch itself

@@ -189,7 +189,8 @@ layer = S4PTD(4, 8, mode="triton", seed=0).to({DEVICE!r})
 count = 0
 def counting(graph, inputs):
     global count
-    count += 1
+    # By the kernels, as one operator: what they would do in plain operations takes a compiler minutes.
+    count += any("wellposed.chunks" in m.code for m in graph.modules() if isinstance(m, torch.fx.GraphModule))
     return aot_eager(graph, inputs)
 compiled = torch.compile(layer, backend=counting, fullgraph=True)
 for batch in (2, 3, 5):
@@ -202,3 +203,28 @@ for batch in (2, 3, 5):
     print(torch.allclose(*out, atol=1e-6), torch.allclose(*(x.grad for x in leaves), atol=1e-6), count)
 """)
     assert printed.splitlines() == ["True True 1"] * 3
+
+
+@pytest.mark.slow
+def test_a_compiler_sees_transforms():
+    """Those it runs through, those around it, and none where there is none: kernels are for that case alone."""
+    printed = run_python("""
+import torch
+from torch.autograd import forward_ad
+from wellposed.kernels.device import dot_precision, transformed
+f = lambda x: x * (2.0 if transformed() else 1.0)
+def all_ways(x):
+    return f(x), torch.func.vmap(f)(x), torch.func.grad(lambda z: f(z).sum())(x), f(x)
+x = torch.ones(2)
+print(*(int(y[0]) for y in torch.compile(all_ways, backend="eager", fullgraph=True)(x)))
+compiled = torch.compile(f, backend="eager", fullgraph=True)
+seen = [compiled(x), torch.func.vmap(compiled)(x)]
+with forward_ad.dual_level():
+    seen.append(compiled(x))
+print(*(int(y[0]) for y in (*seen, compiled(x))))
+rounds = torch.compile(lambda x: x + len(dot_precision(x.dtype)), backend="eager", fullgraph=True)
+for precision in ("highest", "high", "highest"):
+    torch.set_float32_matmul_precision(precision)
+    print(int(rounds(x)[0]) - 1)
+""")
+    assert printed.splitlines() == ["1 2 2 1", "1 2 2 1", "6", "4", "6"]

@@ -118,6 +118,7 @@ def _forward(
     u: Tensor, start: Tensor | None, values: Sequence[Tensor | None], sizes: Any, kind: str, precision: str
 ) -> list[Tensor]:
     """Outputs, states before every chunk (none for a single one), tables, and what their maker keeps."""
+    u = u if u.stride(1) == 1 else to_channels_first(u)  # a compiler may choose another layout for its own
     sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
     with on_device_of(u):
         tables, *kept = MAKERS[kind].make(values, sizes)
