@@ -21,6 +21,7 @@ from wellposed.kernels.gpu import (
     batch_norm,
     discretize,
     gate,
+    gradients,
     layer_norm,
     low_rank,
     low_rank_gradients,
@@ -28,6 +29,7 @@ from wellposed.kernels.gpu import (
     outputs,
     skip,
     states,
+    sums,
     tables,
     transpose,
 )
@@ -81,32 +83,37 @@ def chunk_variants(size: int, precisions: tuple[str, ...]) -> Iterator[Variant]:
         yield Variant(tables._tables, [D, F, F, F, F, H_, modes], shared | {"HAS_D": True, "JUMPS": True}, 8)
         yield Variant(tables._tables_backward, [D, F, F, F, D, F, H_, modes], shared | {"TILE": 16}, 8)
         for dense in (False, True):
-            constants = {"T": T, "S": S, "DIRECTIONS": d, "HAS_STATES": True, "DENSE": dense}
-            yield Variant(outputs._summed, [F, F, F, H_, size, size], constants, 8)
-        for precision in precisions:
-            yield from _sequences(size, d, T, S, precision)
+            constants = {"T": T, "S": S, "DIRECTIONS": d, "HAS_STATES": True, "DENSE": dense, "PIECE": 8}
+            yield Variant(gradients._summed, [F, F, F, H_, size, size], constants)
+        for precision, normed, padded in product(precisions, (False, True), (False, True)):
+            if normed or not padded:  # padding is zero, but for what is normalised on the way
+                yield from _sequences(size, d, T, S, precision, normed, padded)
 
 
-def _sequences(size: int, directions: int, T: int, S: int, precision: str) -> Iterator[Variant]:
+def _sequences(
+    size: int, directions: int, T: int, S: int, precision: str, normed: bool, padded: bool
+) -> Iterator[Variant]:
     X = H if precision == "bf16" else F
-    shared = {"T": T, "S": S, "DIRECTIONS": directions, "PRECISION": precision}
+    U, norm = (F, [F, I if padded else None]) if normed else (X, [None, None])
+    shared = {"T": T, "S": S, "DIRECTIONS": directions, "PRECISION": precision, "NORMED": normed, "PADDED": padded}
     for adjoint in (False, True):
-        other, sums = (X, F) if adjoint else (None, None)
+        other, partial = (X, F) if adjoint else (None, None)
         for dense in (False, True):
             yield Variant(
                 states._walk,
-                [X, F, None, F, X, other, F, sums, *[size] * 7],
+                [U, *norm, F, None, F, X, other, F, partial, *[size] * 7],
                 shared
                 | {"BATCH": 16, "DENSE": dense, "ADJOINT": adjoint, "HAS_START": False, "ENDS_ONLY": False}
                 | {"SEGMENTS": True, "HAS_END": True, "STAGES": states._STAGES[precision]},
                 2,
             )
-        tile = outputs._OUTPUTS[precision, directions]
+        tile = outputs._TILES[precision, directions]
         constants = shared | {"ROWS": tile.rows, "ADJOINT": adjoint, "HAS_STATES": True}
-        yield Variant(outputs._outputs, [X, X, F, X, *[size] * 9], constants, tile.warps, tile.stages)
-    tile, together = outputs._GRADIENTS[precision, directions], (precision, directions) in outputs._TOGETHER
+        yield Variant(outputs._outputs, [U, *norm, X, F, X, *[size] * 9], constants, tile.warps, tile.stages)
+    tile, together = gradients._TILES[precision, directions], (precision, directions) in gradients._TOGETHER
     constants = shared | {"WITH_INPUT": together, "ROWS": tile.rows, "HAS_STATES": True}
-    yield Variant(outputs._gradients, [X, X, X, X, F, X, F, *[size] * 11], constants, tile.warps, tile.stages)
+    given = [U, *norm, F if normed else None, X, X, X, F, X, F]
+    yield Variant(gradients._gradients, [*given, *[size] * 11], constants, tile.warps, tile.stages)
 
 
 def low_rank_variants(size: int) -> Iterator[Variant]:
@@ -138,6 +145,7 @@ def mode_variants(size: int) -> Iterator[Variant]:
     constants = {"DIRECTIONS": 2, "BILINEAR": False, "MODES": min(16, wide), "CHANNELS": 64}
     yield Variant(discretize._tables, [*[F] * 7, D, F, F, P, n], constants | {"DOUBLINGS": 4})
     yield Variant(discretize._gradients, [*[F] * 6, D, *[F] * 7, P, n], constants)
+    yield Variant(sums._sum_of_parts, [F, D, n, n], {"ROWS": 512, "COLUMNS": 4}, 8)
     yield Variant(skip._skip, [*[F] * 5, *[n] * 8], {"SUM": True, "ROWS": 64, "CHANNELS": 64}, 8)
 
 
@@ -151,6 +159,8 @@ def block_variants(size: int) -> Iterator[Variant]:
         training = {"TRAINING": True, "SHARES": 16}
         yield Variant(batch_norm._normalise, [F, F, F, lengths, F, F, F, I, F, F, *sizes, 1e-5, 0.1, size],
                       flags | training | {"CUMULATIVE": padded})  # fmt: skip
+        found = [F, F, F, F, F, I, F, size, 1e-5, 0.1, size]
+        yield Variant(batch_norm._moments, found, training | {"CUMULATIVE": padded}, 1)
         laid = {"LAID": not padded}
         yield Variant(batch_norm._gradient_sums, [F, *sizes, F, F, lengths, F, *sizes, size], flags | laid)
         yield Variant(batch_norm._gradient, [F, *sizes, F, F, F, F, lengths, F, F, F, *sizes, size],
@@ -168,6 +178,7 @@ def block_variants(size: int) -> Iterator[Variant]:
             for full in (False, True):
                 value, own = (None if full else F), tile | {"FULL": full}
                 yield Variant(gate._gate, [F, F, value, F, I, lengths, F, *shape], own | {"ADD": True})
+                own |= {"ACTIVATION": None if full else activation}
                 yield Variant(gate._gate_backward, [F, F, F, value, I, lengths, F, value, F, *shape], own)
     yield Variant(transpose._transpose, [F, F, *sizes], {"TILE": 32}, 2)
 
