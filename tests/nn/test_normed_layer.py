@@ -136,6 +136,26 @@ def test_nothing_as_long_as_the_sequence_is_kept_besides(together: list[Any]):
     assert sorted(long) == [1, 1, 2]
 
 
+def test_autocast(together: list[Any], monkeypatch: pytest.MonkeyPatch):
+    """The way around stays float32, and all is as near to float64 as when norm and layer are called by themselves."""
+    half = {torch.float32: torch.bfloat16}
+    monkeypatch.setattr(S4D, "_sequence_dtype", lambda _, u: half.get(u.dtype, u.dtype))  # as on a GPU
+    block, u = made(bidirectional=True), sequences(2, 130, 3)
+    right = gradients(twin_of(block), u.double())
+
+    def errors() -> list[Tensor]:
+        with torch.autocast(DEVICE, torch.bfloat16):
+            found = gradients(block, u)
+        assert found[0].dtype == torch.float32
+        return [(a.double() - b).norm() / b.norm() for a, b in zip(found, right, strict=True)]
+
+    in_one = errors()
+    assert len(together) == 1
+    monkeypatch.setattr("wellposed.nn._residual_block.normalised_into", lambda *_: None)
+    assert all(a < 1.5 * b for a, b in zip(in_one, errors(), strict=True))
+    assert len(together) == 1
+
+
 def test_what_does_more_is_called(together: list[Any]):
     block, u = made(), sequences(2, 9, 3)
     with fourier_noise(amplitude=0.1).on(block):

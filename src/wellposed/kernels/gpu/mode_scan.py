@@ -29,7 +29,7 @@ STEPS = 16
 # Tiles, modes and warps a program: 4 bytes a thread and 128 a row.
 _TILES = {torch.float32: (4, 32, 4), torch.bfloat16: (4, 64, 4)}
 _AHEAD = 8  # steps of which a backward tile asks for all numbers before it writes any: loads do not pass stores
-_CARRY_STEPS, _CARRY_MODES, _CARRY_WARPS = 64, 8, 4
+_CARRY_STEPS, _CARRY_MODES, _CARRY_WARPS = 64, 8, 1
 
 
 class Modes(NamedTuple):
