@@ -106,19 +106,6 @@ def test_bfloat16(directions: int):
     assert off(state, loop(moved(w, "cpu", torch.float64))[1]) < 1e-2
 
 
-@pytest.mark.parametrize("directions", [1, 2])
-def test_states_found_again(directions: int, monkeypatch: pytest.MonkeyPatch):
-    """Kept or not, gradients are the same bits."""
-    w = some(50, directions=directions, state=random(2, 4, seed=8).float().to(DEVICE))
-    both = []
-    for keep in (True, False):
-        monkeypatch.setattr("wellposed.kernels.gpu.shared_passes.KEEP_STATES", keep)
-        own, named = leaves(w)
-        kernels.run(own, "triton")[0].sin().sum().backward()
-        both.append([t.grad for t in named.values()])
-    assert all(torch.equal(a, b) for a, b in zip(*both, strict=True))
-
-
 @pytest.mark.parametrize("disc", ["zoh", "bilinear"])
 def test_gradients_of_the_discretisation(disc: Any):
     """Of modes so slow that formulas cancel, and of fast ones, against PyTorch in float64."""

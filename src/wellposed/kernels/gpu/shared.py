@@ -12,8 +12,7 @@ from wellposed.kernels.device import has_triton
 from wellposed.kernels.discretize import Discretisation
 from wellposed.kernels.gpu.discretize import Parameters
 from wellposed.kernels.gpu.launches import on_device_of
-from wellposed.kernels.gpu.mode_scan import STEPS
-from wellposed.kernels.gpu.shared_passes import KEEP_STATES, Saved, backward, empty_like, forward
+from wellposed.kernels.gpu.shared_passes import Saved, backward, empty_like, forward
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 
@@ -156,9 +155,8 @@ def _(
     want_state: bool,
 ) -> list[Tensor]:
     (batch, length, H), (directions, _, P, _) = u.shape, parameters[4].shape
-    rows, kind = (length, u.dtype) if KEEP_STATES else (-(-length // STEPS) + 1, torch.float32)
     one = u.new_empty(2, P, dtype=torch.float32)
-    states = u.new_empty(batch, rows, directions * 2 * P, dtype=kind)
+    states = u.new_empty(batch, length, directions * 2 * P)
     last = u.new_empty(batch if want_state else 0, 2 * P, dtype=torch.float32)
     tables = u.new_empty(2 * P, H), u.new_empty(H, directions * 2 * P)
     return [empty_like(u), last, states, one, one.new_empty(2, P, dtype=torch.float64), *tables]

@@ -23,10 +23,6 @@ from wellposed.kernels.layout import is_channels_first
 from wellposed.kernels.products import sum_over_steps
 from wellposed.kernels.work import Sequences
 
-KEEP_STATES = True
-"""Whether states wait for backward. They are the largest thing a layer keeps, directions x states numbers a step; found
-anew they cost one more product, and a read and a write of them, but no fold: the ends of tiles are kept either way."""
-
 State = Float[Tensor, "batch state"]
 
 
@@ -34,7 +30,7 @@ class Saved(NamedTuple):
     """What backward needs besides the inputs; one list of tensors, as operators return it."""
 
     states: Tensor
-    """Of every step, or those between tiles alone."""
+    """Of every step: the largest thing a layer keeps. Found anew they cost a product, and a read and a write of them."""
     one: Float[Tensor, "2 mode"]
     tile: Float[Tensor, "2 mode"]
     B: Float[Tensor, "state channel"]
@@ -69,7 +65,7 @@ def forward(
     else:
         write_skip(rows, D.contiguous(), out)
         out.addmm_(x.flatten(0, 1), tables.C.t())
-    return y, last, Saved(x if KEEP_STATES else carries, *tables.modes, tables.B, tables.C)
+    return y, last, Saved(x, *tables.modes, tables.B, tables.C)
 
 
 def backward(
@@ -91,7 +87,7 @@ def backward(
     dD = torch.empty(0, device=u.device)
     if D is not None:
         dD = write_skip_gradient(d_rows, rows, D.contiguous(), out)
-    x = _states_again(u, lengths, tables, directions, saved)
+    x = saved.states
     dC = sum_over_steps(d_rows.t(), x.flatten(0, 1).t())
     g = _by_sequence(torch.mm(d_rows, tables.C), u)
     if d_last is not None:
@@ -121,15 +117,6 @@ def empty_like(u: Sequences) -> Sequences:
 
 def _by_sequence(rows: Tensor, u: Sequences) -> Tensor:
     return rows.view(*u.shape[:2], rows.shape[1])
-
-
-def _states_again(
-    u: Sequences, lengths: Int[Tensor, " batch"] | None, tables: Tables, directions: int, saved: Saved
-) -> Tensor:
-    if KEEP_STATES:
-        return saved.states
-    v = _by_sequence(torch.mm(u.flatten(0, 1), tables.B.t()), u)
-    return mode_scan.states(v, tables.modes, directions, saved.states, lengths, None)
 
 
 def _add_at_end(g: Tensor, d_last: State, lengths: Int[Tensor, " batch"] | None) -> None:
