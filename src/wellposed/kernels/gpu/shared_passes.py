@@ -30,7 +30,7 @@ class Saved(NamedTuple):
     """What backward needs besides the inputs; one list of tensors, as operators return it."""
 
     states: Tensor
-    """Of every step: the largest thing a layer keeps. Found anew they cost a product, and a read and a write of them."""
+    """Of every step, the largest thing a layer keeps: found anew they cost a product, a read and a write of them."""
     one: Float[Tensor, "2 mode"]
     tile: Float[Tensor, "2 mode"]
     B: Float[Tensor, "state channel"]
