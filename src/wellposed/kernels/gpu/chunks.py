@@ -20,7 +20,7 @@ from wellposed.kernels.gpu.pieces import Norm, Sizes
 from wellposed.kernels.gpu.plain import plain_convolution, to_padded
 from wellposed.kernels.gpu.states import chunks_in_segment, walk
 from wellposed.kernels.gpu.tiles import new_sequences
-from wellposed.kernels.gpu.transpose import to_channels_first, to_channels_last
+from wellposed.kernels.gpu.transpose import laid_first, laid_last, to_channels_first, to_channels_last
 from wellposed.kernels.layout import differentiable_gradients
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
@@ -57,10 +57,11 @@ def run(work: Work) -> Output:
     if work.state is not None:
         start = to_padded(work.state.transpose(0, 1), 2, sizes).contiguous()
     kind, values = makers.of(work, sizes)
-    # A node of its own for each change of layout, so that nothing has to be kept in two.
-    first = u.stride(1) == 1
-    y = _Chunks.apply(u if first else to_channels_first(u), start, sizes, kind, dot_precision(u.dtype), *values)
-    y = y if first else to_channels_last(y)
+    how = (start, sizes, kind, dot_precision(u.dtype), *values)
+    if torch.compiler.is_compiling() and u.stride(1) != 1:  # which fuses a change of layout with what it meets
+        y = to_channels_last(_Chunks.apply(to_channels_first(u), *how)[0])
+    else:
+        y = _Chunks.apply(u, *how)[0]
     if not work.want_state:
         return y, None
     system: Any = work.system
@@ -81,23 +82,32 @@ def sizes_of(work: Work) -> Sizes:
 
 
 class _Chunks(torch.autograd.Function):
-    """Steps lie side by side in ``u``. One node of autograd for all of it: each costs a host as much as a kernel."""
+    """One node of autograd for all of it, changes of layout too: each costs a host as much as a kernel.
+
+    It also gives the input as it lies for the kernels, where that is another tensor: kept for backward as an output, it
+    is known to whoever differentiates once more.
+    """
 
     @staticmethod
     def forward(
         ctx: Any, u: Tensor, start: Tensor | None, sizes: Sizes, kind: str, precision: str, *values: Tensor | None
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.moved = u.stride(1) != 1
+        u = laid_first(u) if ctx.moved else u
         # The first call of an operator of one's own loads the compiler, which takes seconds.
         compute = _opaque_forward if torch.compiler.is_compiling() else _forward
         y, states, tables, *kept = compute(u, start, values, sizes, kind, precision)
         ctx.save_for_backward(u, start, states, tables, *kept, *values)
+        ctx.set_materialize_grads(False)
         ctx.rest = sizes, kind, precision, len(kept)
-        return y
+        return (laid_last(y), u) if ctx.moved else (y, None)
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, dy: Tensor | None, added: Tensor | None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         (u, start, states, tables, *others), (sizes, kind, precision, count) = ctx.saved_tensors, ctx.rest
         kept, values = others[:count], others[count:]
+        if dy is None:
+            return added, *[None] * (4 + len(values))
         compiling = torch.compiler.is_compiling()
         if torch.is_grad_enabled() and not compiling:  # gradients that are to be differentiated in turn
 
@@ -110,7 +120,9 @@ class _Chunks(torch.autograd.Function):
         else:
             compute = _opaque_backward if compiling else _backward
             du, end, *found = compute(dy, u, start, states, tables, kept, values, sizes, kind, precision)
+            du = laid_last(du) if ctx.moved else du
             found = [None if value is None else grad for grad, value in zip(found, values, strict=True)]
+        du = du if added is None or du is None else du + added
         return du, None if start is None else end, None, None, None, *found
 
 
@@ -118,7 +130,7 @@ def _forward(
     u: Tensor, start: Tensor | None, values: Sequence[Tensor | None], sizes: Any, kind: str, precision: str
 ) -> list[Tensor]:
     """Outputs, states before every chunk (none for a single one), tables, and what their maker keeps."""
-    u = u if u.stride(1) == 1 else to_channels_first(u)  # a compiler may choose another layout for its own
+    u = u if u.stride(1) == 1 else laid_first(u)  # a compiler may choose another layout for its own
     sizes, U = Sizes(*sizes), u.permute(2, 0, 1)
     with on_device_of(u):
         tables, *kept = MAKERS[kind].make(values, sizes)
@@ -151,7 +163,7 @@ def _backward(
 ) -> list[Tensor]:
     """Gradients of ``u, start`` and of the values, empty for what is not there."""
     # Whoever keeps tensors for us (on the host, say) may give them back in another layout.
-    u, dy = (x if x.stride(1) == 1 else to_channels_first(x) for x in (u, dy))
+    u, dy = (x if x.stride(1) == 1 else laid_first(x) for x in (u, dy))
     sizes, U, G = Sizes(*sizes), u.permute(2, 0, 1), dy.permute(2, 0, 1)
     with on_device_of(u):
         adjoints, partial, end = states, None, None

@@ -40,11 +40,23 @@ def to_channels_last(x: Sequences) -> Sequences:
     return _ToChannelsLast.apply(x)
 
 
+def laid_first(x: Sequences) -> Sequences:
+    """``to_channels_first`` without a derivative, for those who have their own; never the same tensor."""
+    out = new_sequences(x.permute(2, 0, 1), x.dtype)
+    return _transposed(x.contiguous(), out, x.shape[2])
+
+
+def laid_last(x: Sequences) -> Sequences:
+    """``to_channels_last`` without a derivative; never the same tensor."""
+    if not is_channels_first(x):
+        return x.clone(memory_format=torch.contiguous_format)
+    return _transposed(x, x.new_empty(x.shape), x.shape[0] * x.shape[1])
+
+
 class _ToChannelsFirst(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        out = new_sequences(x.permute(2, 0, 1), x.dtype)
-        return _transposed(x.contiguous(), out, x.shape[2])
+        return laid_first(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -55,9 +67,7 @@ class _ToChannelsFirst(torch.autograd.Function):
 class _ToChannelsLast(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        if not is_channels_first(x):
-            return x.contiguous()
-        return _transposed(x, x.new_empty(x.shape), x.shape[0] * x.shape[1])
+        return laid_last(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
