@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn import SequenceClassifier, SequenceRegressor, fourier_noise
@@ -218,6 +219,37 @@ def test_parameters_put_elsewhere_are_recorded_anew():
     for _ in range(2):
         close(step(x, kept)[0], model.step(x, kept)[0])
     assert record.recorded == 3
+
+
+@torch.no_grad()
+def test_modules_put_in_the_place_of_others_are_seen():
+    model, x = classifier(), numbers(2, 2)
+    step, record = recorded(model)
+    _, state = step(x, model.initial_state(2))
+    _, state = step(x, state)
+    kept = tuple(state)
+    squashed = nn.Tanh()
+    model.head = nn.Sequential(model.head, squashed)
+    model.eval()
+    for _ in range(2):
+        close(step(x, kept)[0], model.step(x, kept)[0])
+    squashed.register_forward_hook(lambda module, args, output: output + 1)  # pyright: ignore[reportOperatorIssue]
+    close(step(x, kept)[0], model.step(x, kept)[0])
+    assert record.recorded == 2
+
+
+@torch.no_grad()
+def test_hooks_of_all_modules_are_called():
+    model, x = classifier(), numbers(2, 2)
+    step, record = recorded(model)
+    _, state = step(x, model.initial_state(2))
+    _, state = step(x, state)
+    calls: list[nn.Module] = []
+    handle = register_module_forward_hook(lambda module, *_: calls.append(module))
+    step(x, tuple(state))
+    handle.remove()
+    assert calls
+    assert record.replayed == 1
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.nn.modules.module import _has_any_global_hook
 
 from wellposed.nn._backbone import States
 from wellposed.nn._encoders import TokenEncoder
@@ -55,7 +56,14 @@ class GraphStepper:
         self._record = record
         self._device = next(model.parameters()).device
         self._model = model
-        self._modules = list(model.modules())
+        self._recordings: dict[Any, _Recording | None] = {}
+        self._look()
+
+    def _look(self) -> None:
+        """At the modules that there are: what they were when something was recorded is forgotten."""
+        self._recordings.clear()
+        self._modules = list(self._model.modules())
+        self._children = [(module._modules, dict(module._modules)) for module in self._modules]
         self._layers = [module for module in self._modules if isinstance(module, SequenceLayer)]
         self._tokens = [module for module in self._modules if isinstance(module, TokenEncoder)]
         self._places = [
@@ -66,10 +74,11 @@ class GraphStepper:
             if tensor is not None
         ]
         self._addresses: list[int] = []
-        self._recordings: dict[Any, _Recording | None] = {}
 
     def __call__(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Output here, and the states after it: ``States``, but whoever checks that they are reads them."""
+        if any(now != before for now, before in self._children):  # someone has put another module in the place of one
+            self._look()
         for layer in self._layers:
             layer._check_undisturbed()
         if not self._can_replay(x):
@@ -105,6 +114,8 @@ class GraphStepper:
         if torch.compiler.is_compiling() or inside_transform() or forward_ad._current_level >= 0:
             return False
         if x.is_cuda and torch.cuda.is_current_stream_capturing():
+            return False
+        if _has_any_global_hook():
             return False
         # Training means dropout and statistics. Hooks run in Python; those of the model itself are not called in steps.
         return not any(
