@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 EVERYONES = {"errors", "_checks", "_files", "__version__"}
 
 CORE = {"torch", "numpy", "scipy", "safetensors"}
-EXTRAS = {"tyro", "rich", "matplotlib", "jinja2", "control", "numba", "PIL", "triton", "lightning"}
+EXTRAS = {"tyro", "rich", "matplotlib", "jinja2", "control", "numba", "PIL", "triton", "lightning_fabric"}
 AT_THE_TOP: dict[str, set[str]] = {
     "linalg": {"torch", "numpy", "scipy"},
     "hippo": {"torch", "numpy", "scipy"},
