@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.train._values import checked, hints_of, plain
+from wellposed.train._values import checked, hints_of
 
 Own = TypeVar("Own", bound="Config")
 
@@ -17,12 +17,9 @@ class Config:
     """A frozen dataclass whose fields are checked when one is made."""
 
     def __post_init__(self) -> None:
-        for name, hint in hints_of(type(self)).items():
-            if not (isinstance(hint, type) and issubclass(hint, Config)):
-                # Frozen, hence the detour: JSON knows no tuples, and a mapping may be changed by whoever gave it.
-                object.__setattr__(self, name, checked(getattr(self, name), hint, name))
-            elif not isinstance(getattr(self, name), hint):
-                raise ArgumentError(f"{name} must be a {hint.__name__}, got {getattr(self, name)!r}")
+        for name in hints_of(type(self)):
+            # Frozen, hence the detour: JSON knows no tuples, and a mapping may be changed by whoever gave it.
+            object.__setattr__(self, name, _kept(type(self), name, getattr(self, name)))
         self._check()
 
     def _check(self) -> None:
@@ -31,7 +28,8 @@ class Config:
     def replace(self: Own, **changes: Any) -> Own:
         """The same with other values."""
         _refuse_unknown(type(self), changes)
-        return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
+        kept = {name: _kept(type(self), name, value) for name, value in changes.items()}
+        return dataclasses.replace(self, **kept)  # pyright: ignore[reportArgumentType]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; ``from_dict`` makes an equal config of it."""
@@ -41,16 +39,28 @@ class Config:
     @classmethod
     def from_dict(cls: type[Own], values: Mapping[str, Any]) -> Own:
         """What ``to_dict`` was called on; fields that are missing have their defaults."""
-        if not isinstance(values, Mapping):
-            raise ArgumentError(f"a {cls.__name__} is read from values by name, got {values!r}")
         _refuse_unknown(cls, values)
         if missing := [name for name in required(cls) if name not in values]:
             raise ArgumentError(f"{cls.__name__} lacks {', '.join(missing)}")
-        made = {}
-        for name, value in values.items():
-            hint = hints_of(cls)[name]
-            made[name] = hint.from_dict(value) if isinstance(hint, type) and issubclass(hint, Config) else plain(value)
-        return cls(**made)
+        nested = {name: hint for name, hint in hints_of(cls).items() if _is_config(hint)}
+        for name in nested:
+            if not isinstance(values.get(name, {}), Mapping):
+                raise ArgumentError(f"{name} is read from values by name, got {values[name]!r}")
+        return cls(**{k: nested[k].from_dict(v) if k in nested else _kept(cls, k, v) for k, v in values.items()})
+
+
+def _is_config(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Config)
+
+
+def _kept(config: type, name: str, value: Any) -> Any:
+    """The value of a field as it is kept, or why it cannot be."""
+    hint = hints_of(config)[name]
+    if not _is_config(hint):
+        return checked(value, hint, name)
+    if not isinstance(value, hint):
+        raise ArgumentError(f"{name} must be of {hint.__name__}, got {value!r}")
+    return value
 
 
 def required(config: type) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn import LAYERS, ModelConfig
-from wellposed.train._values import hints_of
+from wellposed.train._values import checked, hints_of
 
 _FROM_DATA = ("d_input", "d_output", "vocabulary")
 _FROM_MODEL = ("d_model", "seed", "device", "dtype")
@@ -43,15 +43,19 @@ def check_model(model: Mapping[str, Any]) -> None:
             raise ArgumentError(f"model.{name} = {model[name]!r}: leave it out, the data decide it")
         if name not in model_fields():
             raise UnknownNameError("field of the model", name, model_fields())
-    config = ModelConfig(1, 1, **{name: value for name, value in model.items() if name != "padding_idx"})
-    if not isinstance(config.layer, str):
+        if name != "layer":
+            checked(model[name], model_fields()[name], f"model.{name}")
+    if not isinstance(model.get("layer", ""), str):
         raise ArgumentError(f"model.layer is a name, so that a run can be resumed: {', '.join(LAYERS)}")
+    config = ModelConfig(1, 1, **{name: value for name, value in model.items() if name != "padding_idx"})
+    assert isinstance(config.layer, str)
     options, known = config.layer_options, layer_fields(config.layer)
     if known is None:
         return
     for name in options:
         if name not in known:
             raise UnknownNameError(f"option of {config.layer}", name, known)
+        checked(options[name], known[name], f"model.layer_options.{name}")
     make = layer_config(config.layer)
     assert make is not None
     make(d_model=config.d_model, **options)  # which refuses wrong values
