@@ -54,6 +54,10 @@ class DataError(WellposedError, ValueError):
     """A data set is missing, damaged, or not what its publisher's checksum says."""
 
 
+class DeviceMemoryError(WellposedError, MemoryError):
+    """A computation does not fit into the memory of its device."""
+
+
 class MissingExtraError(WellposedError, ImportError):
     """An optional dependency is not installed."""
 

@@ -161,7 +161,7 @@ class SequenceDataset(Dataset):
     def __getitem__(self, item: int) -> tuple[Tensor, ...]:
         item = range(len(self))[operator.index(item)]
         rows = (item,) if self.pairs is None else self.pairs[item].tolist()
-        return *(self._decoded(self.rows[row].clone()) for row in rows), self.y[item].clone()
+        return *(self.decode(self.rows[row].clone()) for row in rows), self.y[item].clone()
 
     def batch(
         self, items: Sequence[int] | Int[Tensor, " batch"], *, multiple: int = 1, device: Any = None
@@ -196,9 +196,10 @@ class SequenceDataset(Dataset):
     def _padded(self, rows: Tensor, multiple: int, device: Any) -> tuple[Tensor, Tensor | None]:
         x, lengths = self.rows.gather(rows, multiple)
         x = x if device is None else to_device(x, device)
-        return self._decoded(x), None if lengths is None else to_device(lengths, x.device)
+        return self.decode(x), None if lengths is None else to_device(lengths, x.device)
 
-    def _decoded(self, x: Shaped[Tensor, "..."]) -> Float[Tensor, "..."] | Int[Tensor, "..."]:
+    def decode(self, x: Shaped[Tensor, "..."]) -> Float[Tensor, "..."] | Int[Tensor, "..."]:
+        """Sequences as a model takes them, from what ``rows`` keeps: int64 tokens, or float32 numbers, scaled."""
         if self.vocabulary is not None:
             return x.long()
         if self.info.mean is None or self.info.std is None:

@@ -81,7 +81,7 @@ class Pretrained(nn.Module):
         tensors = _read_weights(file, config["sha256"])
         model = _build(cls, config["arguments"], tensors, Path(folder) / "config.json")
         own = {name: t for name, t in tensors.items() if not name.startswith(f"{_ARGUMENTS}.")}
-        _fit_modes(model, own)
+        fit_modes(model, own)
         try:
             model.load_state_dict(own, assign=True)
         except RuntimeError as error:
@@ -155,7 +155,7 @@ def _build(cls: type[Model], arguments: dict[str, Any], tensors: Mapping[str, Te
         raise RecordError(f"{path} does not rebuild a {cls.__name__}: {error}") from None
 
 
-def _fit_modes(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
+def fit_modes(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     """Make room where the file has another number of modes.
 
     A pair of eigenvalues on one machine may be two real ones on the next, which takes a mode more: the perturbation is

@@ -1,0 +1,121 @@
+"""What lies in a run's folder, and who may write there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wellposed._files import make_folder, write_whole
+from wellposed.errors import ArgumentError, RecordError
+from wellposed.train._config import RunConfig
+
+CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
+    "config.json",
+    "environment.json",
+    "record.json",
+    "checkpoints",
+    "final",
+)
+_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
+_FREE = ("note", "name", "checkpoint_minutes", "graph", "compile")
+"""Fields that may change when a run is resumed: what is learnt does not depend on them."""
+
+
+def default_folder(config: RunConfig) -> Path:
+    """``runs/NAME``, with the seed if it is not 0."""
+    name = config.name or f"{config.data.task}-{config.model.get('layer', 's4ptd')}"
+    return Path("runs") / (f"{name}-seed{config.seed}" if config.seed else name)
+
+
+def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
+    """Make it ready for this run: a new one, one to go on with, or one to begin anew."""
+    try:
+        make_folder(folder.parent)
+        make_folder(folder)
+    except OSError as error:
+        raise RecordError(f"cannot make {folder}: {error.strerror or error}") from None
+    before = folder / CONFIG
+    if not resume:
+        _clear(folder)
+    elif before.exists():
+        _check_same(folder, read_config(folder), config)
+    elif any(path.name in _OWN for path in folder.iterdir()):
+        raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or resume=False")
+    write_whole(before, json.dumps(config.to_dict(), indent=2) + "\n")
+    make_folder(folder / CHECKPOINTS)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a run has left there, and nothing else."""
+    for name in _OWN:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The config of the run in a folder."""
+    values = read_json(folder / CONFIG)
+    try:
+        return RunConfig.from_dict(values)
+    except (ArgumentError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{folder / CONFIG} is no config of this version: {error}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is damaged: {error}") from None
+    if not isinstance(found, dict):
+        raise RecordError(f"{path} is damaged: it holds no object")
+    return found
+
+
+def _check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
+    """A run goes on with what it was begun with."""
+    then, new = (_flat(each.to_dict()) for each in (before, now))
+    other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in _FREE)
+    if other:
+        changes = ", ".join(f"{name} was {then.get(name)!r}, is {new.get(name)!r}" for name in other[:5])
+        raise ArgumentError(
+            f"{folder} holds a run of another config: {changes}. Choose another folder, or begin anew with resume=False"
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for name, value in values.items():
+        full = f"{prefix}{name}"
+        flat |= _flat(value, f"{full}.") if isinstance(value, dict) else {full: value}
+    return flat
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Refuse a second run in the same folder; a run that is killed lets go by itself."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise RecordError(f"another run is at work in {folder}: wait for it, or choose another folder") from None
+    try:
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,94 @@
+"""Devices, precision and processes, by Lightning Fabric."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import nn
+
+from wellposed.errors import ArgumentError, MissingExtraError
+from wellposed.train._config import Precision
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Device = Literal["auto", "cpu", "cuda", "gpu", "mps"]
+_MATMUL = {"float32": "highest", "tf32": "high", "bf16": "high"}
+
+
+def make_fabric(
+    device: str, devices: int | str | list[int], num_nodes: int, strategy: Any, precision: Precision
+) -> Fabric:
+    """The machine: processes are started, or found where ``torchrun`` has started them."""
+    try:
+        from lightning_fabric import Fabric
+    except ImportError:
+        raise MissingExtraError("lightning-fabric", "train") from None
+    if device in ("cuda", "gpu") and not torch.cuda.is_available():
+        raise ArgumentError(f"device = {device!r}, but PyTorch finds no GPU here: device='cpu', or 'auto'")
+    with _quiet():
+        fabric = Fabric(
+            accelerator=device,
+            devices=devices,
+            num_nodes=num_nodes,
+            strategy=_sharding() if strategy == "fsdp" else strategy,
+            precision="bf16-mixed" if precision == "bf16" else "32-true",
+        )
+        fabric.launch()
+    return fabric
+
+
+def _sharding() -> Any:
+    """FSDP of PyTorch 2: parameters of a block lie in parts on all processes, on GPUs or CPUs."""
+    from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
+
+    class Sharded(ModelParallelStrategy):
+        """All processes share the data; none of them a single product."""
+
+        def setup_environment(self) -> None:
+            self._data_parallel_size, self._tensor_parallel_size = self.num_nodes * self.num_processes, 1
+            super().setup_environment()
+
+    return Sharded(_shard)
+
+
+def _shard(model: Any, mesh: Any) -> nn.Module:
+    from torch.distributed.fsdp import fully_shard
+
+    for block in model.backbone.blocks:
+        fully_shard(block, mesh=mesh["data_parallel"])
+    return fully_shard(model, mesh=mesh["data_parallel"])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Fabric's advice on what else one could use."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="lightning_fabric.*")
+        yield
+
+
+@contextmanager
+def arithmetic(precision: Precision) -> Iterator[None]:
+    """In this context float32 products are done as ``precision`` says; afterwards as before."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(_MATMUL[precision])
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def share_of(batch_size: int, world: int) -> int:
+    """Sequences of a batch that each process takes."""
+    if batch_size % world:
+        near = max(batch_size // world, 1) * world
+        raise ArgumentError(
+            f"data.batch_size = {batch_size} cannot be shared evenly by {world} processes: take {near} or "
+            f"{near + world}"
+        )
+    return batch_size // world

@@ -1,0 +1,64 @@
+"""What to say when a GPU's memory is full: how much it took, and which batch would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from wellposed.errors import DeviceMemoryError
+
+_SHARE = 0.9
+"""Of the memory that an estimate may fill: the allocator leaves gaps."""
+
+
+def largest_batch(measure: Callable[[int], int], batch_size: int, limit: int) -> int | None:
+    """The largest batch below ``batch_size`` that takes less than ``limit`` bytes, by a line through two measurements.
+
+    ``measure`` returns the bytes a batch takes, or raises ``torch.cuda.OutOfMemoryError``. ``None``: not even one fits.
+
+    >>> largest_batch(lambda size: 1000 + 10 * size, 500, 2000)
+    79
+    """
+    small = batch_size
+    while (small := small // 4 if small > 4 else small - 1) >= 1:
+        try:
+            one = measure(small)
+            break
+        except torch.cuda.OutOfMemoryError:
+            continue
+    else:
+        return None
+    half = max(small // 2, 1)
+    if half == small:
+        return small
+    slope = max((one - measure(half)) / (small - half), 1.0)
+    fits = int(small + (_SHARE * limit - one) / slope)
+    return min(max(fits, small), batch_size - 1)
+
+
+def out_of_memory(batch_size: int, measure: Callable[[int], int], device: torch.device) -> DeviceMemoryError:
+    """The error, with the most that was in use and what would fit."""
+    peak = torch.cuda.max_memory_allocated(device) / 2**30
+    total = torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.empty_cache()
+    fits = largest_batch(measure, batch_size, total)
+    remedy = (
+        f"about {fits} would fit: data.batch_size = {fits}" if fits else "not even one sequence fits: a smaller model"
+    )
+    return DeviceMemoryError(
+        f"a batch of {batch_size} does not fit on this GPU: {peak:.1f} of {total / 2**30:.1f} GiB were in use; "
+        f"{remedy}, precision = 'bf16', or several GPUs"
+    )
+
+
+def measured(step: Callable[[int], None], device: torch.device) -> Callable[[int], int]:
+    """Bytes in use at most while ``step`` of a batch size runs."""
+
+    def measure(size: int) -> int:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+        step(size)
+        return torch.cuda.max_memory_allocated(device)
+
+    return measure

@@ -1,0 +1,213 @@
+"""``run``: from a config to a trained model, in one go or in slices, on whatever machine there is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from wellposed import data as _data
+from wellposed.data import SequenceDataset, store
+from wellposed.errors import ArgumentError, WellposedError
+from wellposed.train import _record as record
+from wellposed.train._checkpoint import Checkpoint, newest, sweep
+from wellposed.train._config import DataConfig, RunConfig
+from wellposed.train._folder import CHECKPOINTS, FINAL, default_folder, only_one, open_folder
+from wellposed.train._logs import Metrics
+from wellposed.train._loop import Loop, load_best
+from wellposed.train._machine import arithmetic, make_fabric
+from wellposed.train._memory import measured, out_of_memory
+from wellposed.train._objective import make_model
+from wellposed.train._progress import Silence, describe, make_progress
+from wellposed.train._result import RunResult, is_finished, load_run, result_of
+from wellposed.train._session import Session, make_session
+from wellposed.train._state import load_weights, restore
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+_RANK_STRIDE = 1_000_003
+"""Between the seeds of dropout of two processes."""
+
+
+def run(
+    config: RunConfig,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    datasets: Mapping[str, SequenceDataset] | None = None,
+    minutes: float | int | None = None,
+    device: str = "auto",
+    devices: int | str | list[int] = 1,
+    num_nodes: int = 1,
+    strategy: Any = "auto",
+    progress: bool | None = None,
+    tensorboard: bool = False,
+    resume: bool = True,
+) -> RunResult:
+    """Train, or go on training: what is in ``folder`` of the same config is continued, to the bit.
+
+    - ``folder``: where everything goes; ``runs/NAME`` unless given.
+    - ``data``: the data folder, as of ``wellposed.data.load``. ``datasets``: your own, ``{"train": ..., "val": ...,
+      "test": ...}``.
+    - ``minutes``: stop after so many with a checkpoint; the same call, here or elsewhere, goes on from it.
+    - ``device``, ``devices``, ``num_nodes``, ``strategy``: as of Lightning Fabric; ``strategy="fsdp"`` shards the
+      model. Batch norm takes its statistics over the share of each process, and keeps those of the first.
+    - ``progress``: ``False`` for silence; a bar on a terminal and lines elsewhere, unless told otherwise.
+    - ``resume=False``: remove what an earlier run has left in the folder.
+    """
+    started = time.monotonic()
+    if minutes is not None and not minutes > 0:
+        raise ArgumentError(f"minutes = {minutes}: give the run some time, or leave it out")
+    fabric = make_fabric(device, devices, num_nodes, strategy, config.precision)
+    place = default_folder(config) if folder is None else Path(folder)
+    show = make_progress(progress) if fabric.is_global_zero else Silence()
+    with ExitStack() as undo:
+        undo.callback(show.close)
+        _by_first(fabric, lambda: _open(place, config, resume, undo))
+        if is_finished(place):
+            show.say(f"{place} is finished")
+            return load_run(place)
+        splits = _load(fabric, config, data, datasets)
+        undo.enter_context(arithmetic(config.precision))
+        undo.enter_context(_seeded(config.seed + _RANK_STRIDE * fabric.global_rank, fabric.device))
+        session = _begin(fabric, config, place, splits, show)
+        names = session.objective.names
+        metrics = Metrics(place, names, tensorboard=tensorboard) if fabric.is_global_zero else None
+        if metrics is not None:
+            undo.callback(metrics.close)
+            metrics.begin(session.course.step)
+        loop = Loop(session, place, metrics, show)
+        loop.on_best = lambda: session.best_model().save_pretrained(place / "best", overwrite=True)
+        with _explaining_memory(session, splits["train"]):
+            done = loop.run(None if minutes is None else started + 60 * minutes)
+        return _end(session, place, show, done)
+
+
+def _open(folder: Path, config: RunConfig, resume: bool, undo: ExitStack) -> None:
+    open_folder(folder, config, resume=resume)
+    undo.enter_context(only_one(folder))
+    sweep(folder / CHECKPOINTS)
+
+
+def _by_first(fabric: Fabric, job: Callable[[], None]) -> None:
+    """Let the first process do something; where it fails, all do."""
+    problem: WellposedError | None = None
+    if fabric.is_global_zero:
+        try:
+            job()
+        except WellposedError as error:
+            problem = error
+    if fabric.world_size > 1 and fabric.broadcast(problem is not None) and problem is None:
+        raise ArgumentError("the first process has refused to go on: see there")
+    if problem is not None:
+        raise problem
+
+
+def _load(
+    fabric: Fabric, config: RunConfig, data: Any, datasets: Mapping[str, SequenceDataset] | None
+) -> dict[str, SequenceDataset]:
+    """The splits there are."""
+    if datasets is None:
+        with fabric.rank_zero_first(local=True):  # which prepares them for the others
+            splits = load_splits(config.data, data)
+    else:
+        splits = dict(datasets)
+    selected = config.evaluation.select_on
+    for split in ("train", selected):
+        if split not in splits:
+            raise ArgumentError(
+                f"there is no split {split!r} among {', '.join(splits) or 'nothing'}: hold some data out for it, or "
+                "set evaluation.select_on to the split that chooses the best epoch"
+            )
+    return {split: splits[split] for split in ("train", "val", "test") if split in splits}
+
+
+def load_splits(config: DataConfig, data: str | os.PathLike[str] | None = None) -> dict[str, SequenceDataset]:
+    """Every split of a task, prepared first if it has to be."""
+    folder = _data.prepare(config.task, data, **config.options)
+    return {split: store.read(folder, split) for split in store.splits(folder)}
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """PyTorch's generators start from the seed; whoever called finds them as they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+def _begin(
+    fabric: Fabric, config: RunConfig, folder: Path, splits: dict[str, SequenceDataset], show: Silence
+) -> Session:
+    with fabric.rank_zero_first():
+        checkpoint: Checkpoint | None = newest(folder / CHECKPOINTS)
+    net = make_model(splits["train"], dict(config.model), config.seed)
+    if checkpoint is not None:
+        load_weights(net, checkpoint)
+    elif fabric.is_global_zero:
+        record.write_spectra(folder, net, "before")
+    session = make_session(config, fabric, net, splits)
+    if checkpoint is not None:
+        restore(session, checkpoint)
+    step = session.course.step
+    if fabric.is_global_zero:
+        made = record.describe_machine(0.0, config)
+        record.note_machine(folder, made, device=str(fabric.device), processes=fabric.world_size, step=step)
+    weights = sum(p.numel() for p in net.parameters())
+    begins = f"goes on at step {step}" if step else "begins"
+    show.say(f"{folder} {begins}: {weights:,} parameters, {session.steps_an_epoch} steps an epoch, {fabric.device}")
+    return session
+
+
+@contextmanager
+def _explaining_memory(session: Session, dataset: SequenceDataset) -> Iterator[None]:
+    """Where memory does not suffice, say what would."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:
+        pass
+    else:
+        return
+    longest = dataset.lengths.argsort(descending=True)
+    session.net.zero_grad(set_to_none=True)
+
+    def step(size: int) -> None:
+        batch = dataset.batch(longest[:size], device=session.fabric.device)
+        session.fabric.backward(session.objective.loss(batch.through(session.model), batch.y))
+        session.net.zero_grad(set_to_none=True)
+
+    size = session.config.data.batch_size // session.fabric.world_size
+    raise out_of_memory(size, measured(step, session.fabric.device), session.fabric.device) from None
+
+
+def _end(session: Session, folder: Path, show: Silence, done: bool) -> RunResult:
+    """The model, what it makes of the test split, and the record; of a slice only the last."""
+    fabric, course, config = session.fabric, session.course, session.config
+    if done:
+        load_best(session)
+        session.model.eval()
+        if "test" in session.evaluators:
+            course.test = session.evaluators["test"]()
+        course.finished = True
+    if fabric.is_global_zero:
+        if done:
+            model = session.best_model()
+            model.save_pretrained(folder / FINAL, overwrite=True)
+            record.write_spectra(folder, model, "after")
+        facts = {
+            "parameters": sum(p.numel() for p in session.net.parameters()),
+            "device_minutes": round(course.seconds * fabric.world_size / 60, 3),
+            "processes": fabric.world_size,
+        }
+        made = record.describe_machine(course.seconds, config)
+        record.write_record(folder, config, course, made, **facts)
+    fabric.barrier()
+    words = f"test {describe(course.test)}" if course.test else ""
+    show.say(f"{folder} {'is finished' if done else f'stops at step {course.step}, to be continued'}  {words}".rstrip())
+    return result_of(folder, config, course)
