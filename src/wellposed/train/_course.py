@@ -56,6 +56,4 @@ class Course:
         known = {own.name for own in fields(cls)}
         if not isinstance(values, dict) or not known.issuperset(values):
             raise RecordError("this checkpoint is from another version of the library")
-        course = cls(**values)
-        course.plateau = Plateau(**values["plateau"])
-        return course
+        return cls(**{**values, "plateau": Plateau(**values["plateau"])})

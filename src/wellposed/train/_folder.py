@@ -32,21 +32,24 @@ def default_folder(config: RunConfig) -> Path:
     return Path("runs") / (f"{name}-seed{config.seed}" if config.seed else name)
 
 
-def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
-    """Make it ready for this run: a new one, one to go on with, or one to begin anew."""
+def make_run_folder(folder: Path) -> None:
+    """Create it, and the one it is in; a path that is mistyped further up is refused."""
     try:
         make_folder(folder.parent)
         make_folder(folder)
     except OSError as error:
         raise RecordError(f"cannot make {folder}: {error.strerror or error}") from None
-    before = folder / CONFIG
+
+
+def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
+    """Make it ready for this run: a new one, one to go on with, or one to begin anew."""
     if not resume:
         _clear(folder)
-    elif before.exists():
+    elif (folder / CONFIG).exists():
         _check_same(folder, read_config(folder), config)
     elif any(path.name in _OWN for path in folder.iterdir()):
         raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or resume=False")
-    write_whole(before, json.dumps(config.to_dict(), indent=2) + "\n")
+    write_whole(folder / CONFIG, json.dumps(config.to_dict(), indent=2) + "\n")
     make_folder(folder / CHECKPOINTS)
 
 

@@ -36,7 +36,7 @@ class Loop:
         self._clock = self._saved = self._looked = time.monotonic()
         self._last: Reading | None = None
         self._size = 0
-        self.on_best: Callable[[], None] = lambda: None
+        self.on_best: Callable[[], object] = lambda: None
         """Called after a checkpoint that holds a better model than the one before it."""
         self._better = False
 
@@ -86,7 +86,7 @@ class Loop:
             self.save()  # here, as the order knows where it is only as long as its loop is not left
         return time_is_up
 
-    def _is_time(self, minutes: float) -> bool:
+    def _is_time(self, minutes: float | int) -> bool:
         return self._agreed(time.monotonic() - self._saved >= 60 * minutes)
 
     def _agreed(self, answer: bool) -> bool:

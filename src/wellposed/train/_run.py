@@ -17,7 +17,7 @@ from wellposed.errors import ArgumentError, WellposedError
 from wellposed.train import _record as record
 from wellposed.train._checkpoint import Checkpoint, newest, sweep
 from wellposed.train._config import DataConfig, RunConfig
-from wellposed.train._folder import CHECKPOINTS, FINAL, default_folder, only_one, open_folder
+from wellposed.train._folder import CHECKPOINTS, FINAL, default_folder, make_run_folder, only_one, open_folder
 from wellposed.train._logs import Metrics
 from wellposed.train._loop import Loop, load_best
 from wellposed.train._machine import arithmetic, make_fabric
@@ -90,8 +90,9 @@ def run(
 
 
 def _open(folder: Path, config: RunConfig, resume: bool, undo: ExitStack) -> None:
-    open_folder(folder, config, resume=resume)
+    make_run_folder(folder)
     undo.enter_context(only_one(folder))
+    open_folder(folder, config, resume=resume)
     sweep(folder / CHECKPOINTS)
 
 
