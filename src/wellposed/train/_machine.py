@@ -59,9 +59,11 @@ def _sharding() -> Any:
 def _shard(model: Any, mesh: Any) -> nn.Module:
     from torch.distributed.fsdp import fully_shard
 
-    for block in model.backbone.blocks:
-        fully_shard(block, mesh=mesh["data_parallel"])
-    return fully_shard(model, mesh=mesh["data_parallel"])
+    # The outermost module too gives up its whole weights after a forward pass: after an evaluation, which has no
+    # backward pass, the next step would otherwise go on with the averages that were evaluated.
+    for module in (*model.backbone.blocks, model):
+        fully_shard(module, mesh=mesh["data_parallel"], reshard_after_forward=True)
+    return model
 
 
 @contextmanager

@@ -93,13 +93,15 @@ class Average:
     def __init__(self, model: nn.Module, decay: float | int) -> None:
         self.decay = float(decay)
         learning = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.names, self._weights = list(learning), [p.data for p in learning.values()]
-        self._averages = [weight.clone() for weight in self._weights]
+        self.names = list(learning)
+        self._all = [p.data.clone() for p in learning.values()]
+        # Of weights that lie in parts on several processes each takes care of its own.
+        self._weights, self._averages = [_own(p.data) for p in learning.values()], [_own(a) for a in self._all]
 
     @property
     def values(self) -> dict[str, Float[Tensor, "..."]]:
         """The averages by the names of the parameters."""
-        return dict(zip(self.names, self._averages, strict=True))
+        return dict(zip(self.names, self._all, strict=True))
 
     def update(self) -> None:
         """After a step; a handful of kernels for all weights."""
@@ -115,3 +117,8 @@ class Average:
         kept = [weight.clone() for weight in self._weights]
         torch._foreach_copy_(self._weights, self._averages)  # pyright: ignore[reportPrivateImportUsage]
         torch._foreach_copy_(self._averages, kept)  # pyright: ignore[reportPrivateImportUsage]
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """The part that lies here, in place."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor  # pyright: ignore[reportAttributeAccessIssue]
