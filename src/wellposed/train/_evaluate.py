@@ -52,6 +52,7 @@ def evaluate(
         with arithmetic(precision), half, nullcontext() if noise is None else noise.on(model):
             for batch in batches:
                 evaluation_step(model, batch, tally)
+        tally.count = len(dataset)
         return tally.objective.metrics(tally.read().sums)
     finally:
         model.to(here).train(training)

@@ -61,4 +61,5 @@ class Evaluator:
         else:
             for _ in self._source.steps():
                 pass
+        self._tally.count = self._batches.order.count
         return self._tally.objective.metrics(self._tally.read(self._fabric).sums)

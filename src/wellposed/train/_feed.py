@@ -20,31 +20,33 @@ Kind = tuple[int, int]
 
 
 class Feed:
-    """A data set on a device, and the order in which it is gone through."""
+    """A data set on a device, and the order in which it is gone through: ``most`` batches of ``size`` at most."""
 
-    def __init__(self, dataset: SequenceDataset, device: torch.device, widths: Widths) -> None:
+    def __init__(self, dataset: SequenceDataset, device: torch.device, widths: Widths, *, most: int, size: int) -> None:
         self.dataset, self.widths = dataset, widths
         self._values = dataset.rows.values.to(device)
         offsets = getattr(dataset.rows, "offsets", None)
         self._offsets = None if offsets is None else offsets.to(device)
         self._y = dataset.y.to(device)
         self._pairs = None if dataset.pairs is None else dataset.pairs.to(device)
-        self._order = torch.zeros(len(dataset), dtype=torch.int64, device=device)
-        self._position = torch.zeros(1, dtype=torch.int64, device=device)
+        self._order = torch.zeros(most, size, dtype=torch.int64, device=device)
+        self.at = torch.zeros(1, dtype=torch.int64, device=device)
+        """Batches taken."""
 
-    def begin(self, batches: Sequence[Int[np.ndarray, " _"]], given: int = 0) -> list[Kind]:
-        """Go through these from now on, the first ``given`` left out; what kind each of all of them is."""
-        order = torch.from_numpy(np.concatenate(batches))
-        self._order[: len(order)].copy_(order)
-        self._position.fill_(sum(map(len, batches[:given])))
+    def begin(self, batches: Sequence[Int[np.ndarray, " _"]]) -> list[Kind]:
+        """Go through these from now on; what kind each of them is."""
+        order = np.zeros((len(batches), self._order.shape[1]), dtype=np.int64)
+        for row, batch in zip(order, batches, strict=True):
+            row[: len(batch)] = batch
+        self._order[: len(batches)].copy_(torch.from_numpy(order))
+        self.at.zero_()
         return [(len(batch), self.widths.of(batch)) for batch in batches]
 
     def next(self, kind: Kind) -> Batch | PairBatch:
         """The next batch, which has to be of this kind; no value is looked at."""
         size, width = kind
-        at = self._position + torch.arange(size, device=self._position.device)
-        items = self._order.index_select(0, at)
-        self._position.add_(size)
+        items = self._order.index_select(0, self.at)[0, :size]
+        self.at.add_(1)
         y = self._y.index_select(0, items)
         if self._pairs is None:
             x, lengths = self._cut(items, width)

@@ -63,6 +63,7 @@ class Loop:
         self._last = None
         for size in session.source.steps(self._factors(number * per_epoch, per_epoch)):
             course.step, done, self._size = course.step + 1, done + 1, size
+            session.tally.count += size
             if course.step % LOG_EVERY == 0:
                 self._log(done)
             elif session.alone and time.monotonic() - self._looked > _LOOK_SECONDS:
@@ -98,15 +99,15 @@ class Loop:
     def _read(self) -> Reading:
         reading = self.session.tally.read(self.session.fabric)
         self._looked = time.monotonic()
-        if reading.broken is not None:
-            self._refuse(reading.broken)
+        if reading.broken:
+            self._refuse()
         return reading
 
     def _look(self, done: int) -> Reading:
         before, then = self._last, self._looked
         reading = self._read()
         if before is not None:
-            seen, seconds = reading.since(before), max(self._looked - then, 1e-9)
+            seen, seconds = reading.since(before.sums), max(self._looked - then, 1e-9)
             self._show.step(done, self.session.objective.metrics(seen), seen[0] / seconds)
         self._last = reading
         return reading
@@ -116,7 +117,7 @@ class Loop:
         then = self._looked
         reading = self._look(done)
         before = self.course.logged or [0.0] * len(reading.sums)
-        seen = [now - earlier for now, earlier in zip(reading.sums, before, strict=True)]
+        seen = reading.since(before)
         self.course.logged = list(reading.sums)
         rate = self._size * LOG_EVERY / max(self._looked - then, 1e-9)
         self._row("step", {"train": self.session.objective.metrics(seen)}, samples_per_second=rate)
@@ -198,10 +199,11 @@ class Loop:
         if problem:
             raise RecordError(problem)
 
-    def _refuse(self, number: int) -> None:
-        """A loss or a gradient was not finite at this step of the epoch; weights are those before it."""
+    def _refuse(self) -> None:
+        """A loss or a gradient was not finite; no step has been taken since, so that the optimiser knows at which."""
         session, epoch = self.session, self.course.epoch
-        step = epoch * session.steps_an_epoch + number
+        step = max(int(state["step"]) for state in session.plain_optimizer.state.values())
+        number = min(max(step - epoch * session.steps_an_epoch, 0), session.steps_an_epoch - 1)
         where = "not looked for, as there are several processes"
         if session.alone:
             with session.fabric.autocast():

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -43,16 +42,22 @@ class Objective:
             return F.cross_entropy(out, y, label_smoothing=self.label_smoothing)
         return F.mse_loss(out, y)
 
-    def sums(
-        self, out: Float[Tensor, "batch out"], y: Shaped[Tensor, "batch *target"], loss: Float[Tensor, ""] | None = None
-    ) -> Float[Tensor, " what"]:
-        """Number of sequences, then sums over them of all that is measured; the plain loss unless one is given."""
-        out, count = out.detach(), torch.full((), float(len(y)), device=y.device)
+    def add(
+        self,
+        sums: Float[Tensor, " what"],
+        out: Float[Tensor, "batch out"],
+        y: Shaped[Tensor, "batch *target"],
+        loss: Float[Tensor, ""] | None = None,
+    ) -> None:
+        """Add all that is measured of a batch to its sums, in few kernels; the plain loss unless one is given."""
+        out = out.detach()
+        if loss is None:
+            loss = F.cross_entropy(out, y) if self.classes else F.mse_loss(out, y)
+        sums[0].add_(loss.detach(), alpha=len(y))
         if self.classes:
-            loss = F.cross_entropy(out, y) if loss is None else loss.detach()
-            return torch.stack([count, loss * len(y), (out.argmax(-1) == y).sum()])
-        squares = (out - y).square().sum(0)
-        return torch.cat([count[None], squares.mean()[None], squares])
+            sums[1].add_((out.argmax(-1) == y).sum())
+        else:
+            sums[1:].add_((out - y).square_().sum(0))
 
     def metrics(self, sums: Sequence[float]) -> dict[str, float]:
         """Means from sums; empty where nothing was counted."""

@@ -29,12 +29,8 @@ def learning_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str,
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig, *, capturable: bool = False) -> torch.optim.AdamW:
-    """Fused, and with rates as tensors: a CUDA graph reads them where they lie, and so sees the schedule."""
+    """Fused, at the full rates."""
     groups = learning_groups(model, config)
-    device = groups[0]["params"][0].device
-    for group in groups:
-        group["base_lr"] = float(group["lr"])
-        group["lr"] = torch.tensor(group["base_lr"], device=device)
     return torch.optim.AdamW(groups, betas=_betas(config), fused=True, capturable=capturable)
 
 
@@ -43,15 +39,19 @@ def _betas(config: OptimizerConfig) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def set_rates(optimizer: torch.optim.Optimizer, factor: Float32[Tensor, ""]) -> None:
-    """All rates at this share of the full ones; nothing is sent to the device or read from it."""
-    for group in optimizer.param_groups:
-        torch.mul(factor, group["base_lr"], out=group["lr"])
+class Rates:
+    """The learning rates of an optimiser as tensors: a CUDA graph reads them where they lie, and sees the schedule."""
 
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        groups = optimizer.param_groups
+        self._full = torch.tensor([float(group["lr"]) for group in groups], device=groups[0]["params"][0].device)
+        self._now = self._full.clone()
+        for group, rate in zip(groups, self._now.unbind(), strict=True):
+            group["lr"] = rate
 
-def rates(optimizer: torch.optim.Optimizer, factor: float) -> dict[str, float]:
-    """The rate of every group at this share of the full ones."""
-    return {group["name"]: group["base_lr"] * factor for group in optimizer.param_groups}
+    def set(self, factor: Float32[Tensor, ""]) -> None:
+        """All at this share of the full ones, by one kernel; nothing is sent to the device or read from it."""
+        torch.mul(self._full, factor, out=self._now)
 
 
 def named_states(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -79,7 +79,7 @@ def load_states(optimizer: torch.optim.Optimizer, model: nn.Module, states: dict
 def placed_as(value: Tensor, like: Tensor) -> Tensor:
     """The same numbers where and as ``like`` lies, in parts on several processes if need be."""
     value = value.to(like.device, like.dtype)
-    if not hasattr(like, "full_tensor"):
+    if not is_sharded(like):
         return value
     from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -96,7 +96,7 @@ class Average:
         self.names = list(learning)
         self._all = [p.data.clone() for p in learning.values()]
         # Of weights that lie in parts on several processes each takes care of its own.
-        self._weights, self._averages = [_own(p.data) for p in learning.values()], [_own(a) for a in self._all]
+        self._weights, self._averages = [own(p.data) for p in learning.values()], [own(a) for a in self._all]
 
     @property
     def values(self) -> dict[str, Float[Tensor, "..."]]:
@@ -119,6 +119,11 @@ class Average:
         torch._foreach_copy_(self._averages, kept)  # pyright: ignore[reportPrivateImportUsage]
 
 
-def _own(tensor: Tensor) -> Tensor:
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether it lies in parts on several processes."""
+    return hasattr(tensor, "to_local")
+
+
+def own(tensor: Tensor) -> Tensor:
     """The part that lies here, in place."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor  # pyright: ignore[reportAttributeAccessIssue]
+    return tensor.to_local() if is_sharded(tensor) else tensor  # pyright: ignore[reportAttributeAccessIssue]

@@ -26,22 +26,20 @@ class ResidentSource:
 
     def __init__(self, batches: Batches, device: torch.device, step: Step, recorder: Recorder | Plain | None) -> None:
         dataset, self.order = batches.dataset, batches.order
-        most = None if recorder is None else _MOST_LENGTHS
-        self._feed = Feed(dataset, device, Widths(dataset.lengths, multiple=batches.multiple, most=most))
+        widths = Widths(dataset.lengths, multiple=batches.multiple, most=None if recorder is None else _MOST_LENGTHS)
+        self._feed = Feed(dataset, device, widths, most=len(self.order), size=self.order.batch_size)
         self._factors = torch.ones(len(self.order), device=device)
-        self._at = torch.zeros(1, dtype=torch.int64, device=device)
         self._step, self._recorded = step, Recorded(self._once, recorder)
 
     def _once(self, kind: Kind) -> None:
-        factor = self._factors.index_select(0, self._at)[0]
-        self._at.add_(1)
+        factor = self._factors.index_select(0, self._feed.at)[0]
         self._step(self._feed.next(kind), factor, 1.0)
 
     def steps(self, factors: Float32[np.ndarray, " step"] | None = None) -> Iterator[int]:
         """The rest of the epoch, a step at a time, with a factor for each of the epoch; how many sequences each had."""
         if factors is not None:
-            self._factors.copy_(torch.from_numpy(factors))
-        self._at.fill_(self.order.state_dict()["batches"])
+            left = torch.from_numpy(factors[self.order.state_dict()["batches"] :])
+            self._factors[: len(left)].copy_(left)
         for size, kind in self.order.begin(self._begin):
             self._recorded(kind)
             yield size

@@ -13,7 +13,7 @@ from wellposed.nn import SequenceModel
 from wellposed.nn._pretrained import fit_modes
 from wellposed.train._checkpoint import Checkpoint
 from wellposed.train._course import Course
-from wellposed.train._optimizer import load_states, named_states
+from wellposed.train._optimizer import is_sharded, load_states, named_states
 from wellposed.train._session import Session
 
 
@@ -25,7 +25,7 @@ def checkpoint_of(session: Session) -> Checkpoint:
         tensors |= prefixed("average", whole(session.average.values))
     tensors |= prefixed("best", session.best)
     tensors |= prefixed("random", _random_states(session))
-    tensors["tally"] = session.tally.total(session.fabric)
+    tensors["tally"] = session.tally.state(session.fabric)
     from wellposed import __version__
 
     state = {
@@ -45,7 +45,7 @@ def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def whole(tensors: Mapping[str, Any]) -> dict[str, Tensor]:
     """Tensors whose parts lie on several processes are put together, by all of these."""
-    return {name: t.full_tensor() if hasattr(t, "full_tensor") else t for name, t in tensors.items()}
+    return {name: t.full_tensor() if is_sharded(t) else t for name, t in tensors.items()}
 
 
 def load_weights(net: SequenceModel, checkpoint: Checkpoint) -> None:
@@ -70,9 +70,7 @@ def restore(session: Session, checkpoint: Checkpoint) -> None:
     if session.average is not None:
         session.average.load(checkpoint.part("average"))
     session.best = {name: t.to(device) for name, t in checkpoint.part("best").items()}
-    session.tally.values.copy_(checkpoint.tensors["tally"])
-    if session.fabric.global_rank:
-        session.tally.sums.zero_()  # the first process carries what all have counted
+    session.tally.load(checkpoint.tensors["tally"], first=session.fabric.is_global_zero)
     _set_random_states(session, checkpoint.part("random"))
 
 
