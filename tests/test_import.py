@@ -12,7 +12,7 @@ import pytest
 import wellposed
 from subprocesses import run_python
 
-OPTIONAL = ["tyro", "rich", "matplotlib", "jinja2", "control", "pydantic", "pytorch_lightning", "numba", "PIL"]
+OPTIONAL = ["tyro", "rich", "matplotlib", "jinja2", "control", "pydantic", "lightning_fabric", "numba", "PIL"]
 FOR_TESTS = ["mpmath", "hypothesis", "beartype", "pytest"]
 MODULES = [
     wellposed,
@@ -33,6 +33,7 @@ class Refuse:
 sys.meta_path.insert(0, Refuse())
 import wellposed
 import wellposed.data
+import wellposed.train
 from wellposed.systems import linf_distance, s4, s4d, spikes
 assert round(linf_distance(s4(16), s4d(16)).value, 6) == 0.451561
 assert len(spikes(32)) == 14

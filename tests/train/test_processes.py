@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import wellposed
+from subprocesses import environment
 from training_toys import course, weights
 from wellposed.train import load_run
 from wellposed.train._checkpoint import LAST, read_checkpoint
@@ -20,12 +20,11 @@ TESTS = Path(__file__).parents[1]
 
 def call(script: str, *arguments: object) -> str:
     """Run a script with the toys at hand; what it says on standard output."""
-    paths = [str(Path(wellposed.__file__).parents[1]), str(TESTS)]
     hidden = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    own = {name: value for name, value in environment().items() if name not in hidden}
+    own["PYTHONPATH"] += f"{os.pathsep}{TESTS}"
     command = [sys.executable, script, *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 

@@ -17,8 +17,8 @@ def largest_batch(measure: Callable[[int], int], batch_size: int, limit: int) ->
 
     ``measure`` returns the bytes a batch takes, or raises ``torch.cuda.OutOfMemoryError``. ``None``: not even one fits.
 
-    >>> largest_batch(lambda size: 1000 + 10 * size, 500, 2000)
-    79
+    >>> largest_batch(lambda size: 1000 + 10 * size, 5000, 20_000)
+    1700
     """
     small = batch_size
     while (small := small // 4 if small > 4 else small - 1) >= 1:

@@ -64,17 +64,17 @@ def run(
     started = time.monotonic()
     if minutes is not None and not minutes > 0:
         raise ArgumentError(f"minutes = {minutes}: give the run some time, or leave it out")
-    fabric = make_fabric(device, devices, num_nodes, strategy, config.precision)
     place = default_folder(config) if folder is None else Path(folder)
-    show = make_progress(progress) if fabric.is_global_zero else Silence()
     with ExitStack() as undo:
+        undo.enter_context(arithmetic(config.precision))
+        fabric = make_fabric(device, devices, num_nodes, strategy, config.precision)
+        show = make_progress(progress) if fabric.is_global_zero else Silence()
         undo.callback(show.close)
         _by_first(fabric, lambda: _open(place, config, resume, undo))
         if is_finished(place):
             show.say(f"{place} is finished")
             return load_run(place)
         splits = _load(fabric, config, data, datasets)
-        undo.enter_context(arithmetic(config.precision))
         undo.enter_context(_seeded(config.seed + _RANK_STRIDE * fabric.global_rank, fabric.device))
         session = _begin(fabric, config, place, splits, show)
         names = session.objective.names
