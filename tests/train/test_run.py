@@ -33,6 +33,7 @@ from wellposed.train import (
 from wellposed.train import _loop as loop
 from wellposed.train._checkpoint import LAST, PREVIOUS, read_checkpoint
 
+SLOW = pytest.mark.slow
 QUIET: Any = {"device": "cpu", "progress": False}
 
 
@@ -82,8 +83,8 @@ def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(checks, undisturbed, tm
         ({"schedule": ScheduleConfig(name="plateau", patience=0)}, waves),
         ({"model": MODEL | {"norm": "batch", "layer": "s5"}}, waves),
         ({"data": DataConfig(task="toys", batch_size=5, drop_last=False)}, words),
-        ({"optimizer": OptimizerConfig(clip=0.1, frozen=("A_imag",)), "ema": None}, slopes),
-        ({}, lambda seed: words(seed=seed, pairs=True)),
+        pytest.param({"optimizer": OptimizerConfig(clip=0.1, frozen=("A_imag",)), "ema": None}, slopes, marks=SLOW),
+        pytest.param({}, lambda seed: words(seed=seed, pairs=True), marks=SLOW),
     ],
     ids=["plateau", "batch norm", "lengths", "numbers", "pairs"],
 )
@@ -380,6 +381,27 @@ def test_runs_are_listed(undisturbed, tmp_path, monkeypatch):
     assert all(math.isfinite(result.test_metrics["loss"]) for result in found)
     with pytest.raises(RecordError, match="is no folder of a run"):
         load_run(tmp_path)
+
+
+def test_damaged_folders_are_refused_by_name(undisturbed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(config(epochs=1, name="toy"), datasets=splits(), **QUIET)
+    folder = tmp_path / "runs/toy"
+    for name, content in (
+        ("record.json", "{"),
+        ("record.json", '{"data": {"finished": true}}'),
+        ("config.json", "[]"),
+        ("config.json", '{"data": {"task": "toys"}, "epohcs": 3}'),
+        ("final/config.json", '{"class": "Bomb"}'),
+        ("final/config.json", "\x80\x04"),
+    ):
+        path = folder / name
+        before = path.read_bytes()
+        path.write_text(content)
+        with pytest.raises(RecordError, match=name):
+            load_run(folder).model()
+        path.write_bytes(before)
+    assert load_run(folder).model()
 
 
 def test_a_task_of_the_library(tmp_path):

@@ -22,7 +22,7 @@ from wellposed.train._feed import Feed, Widths
 from wellposed.train._nonfinite import first_not_finite
 from wellposed.train._objective import Objective, make_model
 from wellposed.train._optimizer import Average, Rates, load_states, make_optimizer, named_states
-from wellposed.train._recorded import Plain, Recorded
+from wellposed.train._recorded import Recorded, Recorder
 from wellposed.train._sources import ResidentSource, StreamedSource
 from wellposed.train._step import Tally, TrainingStep, evaluation_step
 
@@ -243,7 +243,7 @@ def test_widths_are_few():
     assert Widths(torch.full((5,), 1000), multiple=64, most=4).of(np.array([0])) == 1000
 
 
-@pytest.mark.parametrize("recorder", [None, Plain()])
+@pytest.mark.parametrize("recorder", [None, Recorder()])
 @pytest.mark.parametrize("data", [waves(26), words(26)], ids=repr)
 def test_both_sources_do_the_same_steps(recorder, data):
     """The one that a GPU records, called in its place, and the one for several processes."""
@@ -264,7 +264,7 @@ def test_both_sources_do_the_same_steps(recorder, data):
 
 
 def test_a_recording_is_made_once_for_each_kind_and_every_call_counts():
-    class Counting(Plain):
+    class Counting(Recorder):
         recorded = 0
 
         def record(self, function):
@@ -280,7 +280,7 @@ def test_a_recording_is_made_once_for_each_kind_and_every_call_counts():
 
 
 def test_what_cannot_be_recorded_runs_all_the_same():
-    class Broken(Plain):
+    class Broken(Recorder):
         def record(self, function):
             raise RuntimeError("operation not permitted when stream is capturing")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -39,7 +40,8 @@ class Course:
         """Take an evaluation after the present epoch into account; whether it is the best so far."""
         better = self.best_score is None or score > self.best_score
         if better:
-            self.best_epoch, self.best_score, self.best, self.stalled = self.epoch, score, metrics, 0
+            self.best_epoch, self.best_score, self.stalled = self.epoch, score, 0
+            self.best = {split: finite(found) for split, found in metrics.items()}
         else:
             self.stalled += 1
             if config.patience is not None and self.stalled >= config.patience:
@@ -57,3 +59,8 @@ class Course:
         if not isinstance(values, dict) or not known.issuperset(values):
             raise RecordError("this checkpoint is from another version of the library")
         return cls(**{**values, "plateau": Plateau(**values["plateau"])})
+
+
+def finite(metrics: dict[str, float]) -> dict[str, float]:
+    """Those that JSON can hold."""
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -8,7 +8,7 @@ from torch import nn
 
 from wellposed.data import Batches, SequenceDataset
 from wellposed.train._objective import Objective
-from wellposed.train._recorded import Plain, Recorder
+from wellposed.train._recorded import Recorder
 from wellposed.train._sources import ResidentSource, is_resident
 from wellposed.train._step import Tally, evaluation_step
 
@@ -28,7 +28,7 @@ class Evaluator:
         *,
         batch_size: int,
         multiple: int = 1,
-        recorder: Recorder | Plain | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._fabric, self._model = fabric, model
         self._tally = Tally(objective, fabric.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +100,7 @@ class Loop:
     def _read(self) -> Reading:
         reading = self.session.tally.read(self.session.fabric)
         self._looked = time.monotonic()
-        if reading.broken:
+        if reading.broken or not all(map(math.isfinite, reading.sums)):
             self._refuse()
         return reading
 

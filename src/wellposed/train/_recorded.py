@@ -16,6 +16,18 @@ _WARM_UPS = 3
 
 
 class Recorder:
+    """Records nothing: the function itself is called every time."""
+
+    def warm_up(self, function: Callable[[], None]) -> None:
+        """A call."""
+        function()
+
+    def record(self, function: Callable[[], None]) -> Replay:
+        """The function."""
+        return function
+
+
+class GraphRecorder(Recorder):
     """CUDA graphs that share memory: they never run at the same time, and leave nothing in it for one another."""
 
     def __init__(self, device: torch.device) -> None:
@@ -39,25 +51,13 @@ class Recorder:
         return graph.replay
 
 
-class Plain:
-    """In place of a ``Recorder`` where there are no graphs: the function itself is called every time."""
-
-    def warm_up(self, function: Callable[[], None]) -> None:
-        """A call."""
-        function()
-
-    def record(self, function: Callable[[], None]) -> Replay:
-        """The function."""
-        return function
-
-
 class Recorded(Generic[Key]):
     """``function(key)``, called as it is at first and from a recording of each key later.
 
     Every call counts, those to warm up too, so that recording changes nothing in what is computed.
     """
 
-    def __init__(self, function: Callable[[Key], Any], recorder: Recorder | Plain | None) -> None:
+    def __init__(self, function: Callable[[Key], Any], recorder: Recorder | None) -> None:
         self._function, self._recorder = function, recorder
         self._replays: dict[Key, Replay] = {}
         self._calls: dict[Key, int] = {}

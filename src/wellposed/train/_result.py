@@ -76,18 +76,7 @@ def result_of(folder: Path, config: RunConfig, course: Course) -> RunResult:
 def _course(folder: Path) -> Course:
     """From the last checkpoint, which is never older than the record of a run that is not finished."""
     if is_finished(folder):
-        data = read_json(folder / RECORD)
-        values = data["data"]
-        return Course(
-            step=values["steps"],
-            epoch=values["epochs"],
-            best_epoch=values["best_epoch"],
-            best=values["best"],
-            test=values["test"],
-            stopped=values["stopped"],
-            seconds=data["provenance"]["seconds"],
-            finished=True,
-        )
+        return _recorded_course(folder / RECORD)
     for name in (LAST, PREVIOUS):
         path = folder / CHECKPOINTS / name
         if path.exists():
@@ -96,6 +85,16 @@ def _course(folder: Path) -> Course:
             except (RecordError, KeyError):
                 continue
     return Course()
+
+
+def _recorded_course(path: Path) -> Course:
+    found = read_json(path)
+    try:
+        values, seconds = found["data"], found["provenance"]["seconds"]
+        same = {name: values[name] for name in ("best_epoch", "best", "test", "stopped", "finished")}
+        return Course(step=values["steps"], epoch=values["epochs"], seconds=seconds, **same)
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"{path} is damaged, or from another version: {error}") from None
 
 
 def is_finished(folder: Path) -> bool:

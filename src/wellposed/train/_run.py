@@ -17,6 +17,7 @@ from wellposed.errors import ArgumentError, WellposedError
 from wellposed.train import _record as record
 from wellposed.train._checkpoint import Checkpoint, newest, sweep
 from wellposed.train._config import DataConfig, RunConfig
+from wellposed.train._course import finite
 from wellposed.train._folder import CHECKPOINTS, FINAL, default_folder, make_run_folder, only_one, open_folder
 from wellposed.train._logs import Metrics
 from wellposed.train._loop import Loop, load_best
@@ -194,7 +195,7 @@ def _end(session: Session, folder: Path, show: Silence, done: bool) -> RunResult
         load_best(session)
         session.model.eval()
         if "test" in session.evaluators:
-            course.test = session.evaluators["test"]()
+            course.test = finite(session.evaluators["test"]())
         course.finished = True
     if fabric.is_global_zero:
         if done:

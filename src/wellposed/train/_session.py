@@ -18,7 +18,7 @@ from wellposed.train._evaluator import Evaluator
 from wellposed.train._machine import share_of
 from wellposed.train._objective import Objective
 from wellposed.train._optimizer import Average, learning_groups, make_optimizer
-from wellposed.train._recorded import Recorder
+from wellposed.train._recorded import GraphRecorder, Recorder
 from wellposed.train._sources import ResidentSource, StreamedSource, is_resident
 from wellposed.train._step import Tally, TrainingStep
 
@@ -81,7 +81,7 @@ def make_session(
     model.train()
     batches = _training_batches(config, fabric, datasets["train"])
     resident = is_resident(batches, fabric.device)
-    recorder = Recorder(fabric.device) if config.graph and resident and fabric.device.type == "cuda" else None
+    recorder = recorder_for(fabric.device) if config.graph and resident else None
     optimizer = fabric.setup_optimizers(make_optimizer(net, config.optimizer, capturable=recorder is not None))
     assert not isinstance(optimizer, tuple)
     objective = Objective.of(datasets["train"].info, config.label_smoothing)
@@ -106,6 +106,11 @@ def make_session(
         if split != "train"
     }
     return Session(config, fabric, net, model, optimizer, objective, tally, average, step, source, evaluators, shell)
+
+
+def recorder_for(device: torch.device) -> Recorder | None:
+    """What records steps there; ``None`` where nothing does."""
+    return GraphRecorder(device) if device.type == "cuda" else None
 
 
 def _training_batches(config: RunConfig, fabric: Fabric, dataset: SequenceDataset) -> Batches:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wellposed.data import Batch, Batches, Order, PairBatch
 from wellposed.train._feed import Feed, Kind, Widths
-from wellposed.train._recorded import Plain, Recorded, Recorder
+from wellposed.train._recorded import Recorded, Recorder
 
 Step = Callable[[Any, Tensor, float], None]
 """Takes a batch, the factor of the learning rates, and the weight of this process's share."""
@@ -24,7 +24,7 @@ _MOST_LENGTHS = 32
 class ResidentSource:
     """Batches of data that lie on the device: a step is a call without arguments, which can be recorded."""
 
-    def __init__(self, batches: Batches, device: torch.device, step: Step, recorder: Recorder | Plain | None) -> None:
+    def __init__(self, batches: Batches, device: torch.device, step: Step, recorder: Recorder | None) -> None:
         dataset, self.order = batches.dataset, batches.order
         widths = Widths(dataset.lengths, multiple=batches.multiple, most=None if recorder is None else _MOST_LENGTHS)
         self._feed = Feed(dataset, device, widths, most=len(self.order), size=self.order.batch_size)
