@@ -34,9 +34,8 @@ class Loop:
         self._folder, self._metrics, self._show = folder, metrics, show
         self._total = self.config.epochs * session.steps_an_epoch
         self._warmup = warmup_steps(self.config.schedule, session.steps_an_epoch)
-        self._clock = self._saved = self._looked = time.monotonic()
+        self._clock = self._saved = self._looked = self._logged = time.monotonic()
         self._last: Reading | None = None
-        self._size = 0
         self.on_best: Callable[[], object] = lambda: None
         """Called after a checkpoint that holds a better model than the one before it."""
         self._better = False
@@ -61,9 +60,10 @@ class Loop:
         per_epoch, number = session.steps_an_epoch, course.epoch
         done = course.step - number * per_epoch
         self._show.begin(number + 1, self.config.epochs, per_epoch, done)
-        self._last = None
+        self._last = None if done else Reading((0.0,) * (1 + len(session.objective.names)), False)
+        self._looked = self._logged = time.monotonic()
         for size in session.source.steps(self._factors(number * per_epoch, per_epoch)):
-            course.step, done, self._size = course.step + 1, done + 1, size
+            course.step, done = course.step + 1, done + 1
             session.tally.count += size
             if course.step % LOG_EVERY == 0:
                 self._log(done)
@@ -115,12 +115,11 @@ class Loop:
 
     def _log(self, done: int) -> None:
         """A row on the steps since the last one."""
-        then = self._looked
         reading = self._look(done)
         before = self.course.logged or [0.0] * len(reading.sums)
         seen = reading.since(before)
         self.course.logged = list(reading.sums)
-        rate = self._size * LOG_EVERY / max(self._looked - then, 1e-9)
+        rate, self._logged = seen[0] / max(self._looked - self._logged, 1e-9), self._looked
         self._row("step", {"train": self.session.objective.metrics(seen)}, samples_per_second=rate)
 
     def _row(self, kind: str, splits: dict[str, dict[str, float]], **more: float) -> None:
