@@ -12,7 +12,18 @@ import pytest
 import wellposed
 from subprocesses import run_python
 
-OPTIONAL = ["tyro", "rich", "matplotlib", "jinja2", "control", "pydantic", "lightning_fabric", "numba", "PIL"]
+OPTIONAL = [
+    "lightning_fabric",
+    "tyro",
+    "rich",
+    "matplotlib",
+    "jinja2",
+    "control",
+    "pydantic",
+    "pytorch_lightning",
+    "numba",
+    "PIL",
+]
 FOR_TESTS = ["mpmath", "hypothesis", "beartype", "pytest"]
 MODULES = [
     wellposed,
