@@ -21,6 +21,7 @@ from wellposed.data.tasks import (
     Sinusoids,
     Task,
     Text,
+    Toy,
     held_out,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "Sinusoids",
     "Task",
     "Text",
+    "Toy",
     "Vocabulary",
     "data_root",
     "fetch",

@@ -27,10 +27,11 @@ from wellposed.data.tasks import (
     Sinusoids,
     Task,
     Text,
+    Toy,
 )
 from wellposed.errors import ArgumentError, DataError, UnknownNameError
 
-_ALL = (ListOps, Text, Retrieval, PeerRead, Image, Pathfinder, PathX, SCIFAR, SMNIST, Sinusoids)
+_ALL = (ListOps, Text, Retrieval, PeerRead, Image, Pathfinder, PathX, SCIFAR, SMNIST, Sinusoids, Toy)
 TASKS: dict[str, type[Task]] = {task.name: task for task in _ALL}
 """Every task of this library by its name."""
 

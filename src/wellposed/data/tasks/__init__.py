@@ -11,6 +11,7 @@ from wellposed.data.tasks.scifar import SCIFAR
 from wellposed.data.tasks.sinusoids import Sinusoids
 from wellposed.data.tasks.smnist import SMNIST
 from wellposed.data.tasks.text import Text
+from wellposed.data.tasks.toy import Toy
 
 __all__ = [
     "SCIFAR",
@@ -24,5 +25,6 @@ __all__ = [
     "Sinusoids",
     "Task",
     "Text",
+    "Toy",
     "held_out",
 ]
