@@ -36,6 +36,12 @@ def test_the_test_split_is_a_grid(tmp_path: Path):
     assert len(np.unique(y, axis=0)) == 66
 
 
+def test_scaled_frequencies_are_shares_of_the_largest(tmp_path: Path):
+    plain, scaled = (load("sinusoids", tmp_path, "unseen", scaled=scaled, **SMALL) for scaled in (False, True))
+    assert np.allclose(scaled.y.numpy(), plain.y.numpy() / [100, 1], rtol=1e-6)
+    assert np.array_equal(plain[0][0], scaled[0][0])
+
+
 def test_waves_are_what_their_targets_say(tmp_path: Path):
     """Against mpmath, from the targets as float32 has them: s t reaches 50, so that 100 * 6e-8 * 0.5 is lost there."""
     data = load("sinusoids", tmp_path, "train", **SMALL)

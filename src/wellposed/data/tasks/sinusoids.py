@@ -47,6 +47,8 @@ class Sinusoids(Task):
     grid: tuple[int, int] = (51, 21)
     """Frequencies and amplitudes of the test grid."""
     seed: int = 0
+    scaled: bool = False
+    """Whether s is told as a share of the largest, so that an error of it weighs as much as one of A."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,7 +75,8 @@ class Sinusoids(Task):
     def _write(self, out: Builder, split: str, targets: Float[np.ndarray, "item 2"]) -> None:
         t = self.dt * np.arange(self.steps)
         s, A = targets.T[..., None]
-        out.write(split, (A * np.sin(s * t)).astype(np.float32)[..., None], targets)
+        told = targets / (TOP, 1.0) if self.scaled else targets
+        out.write(split, (A * np.sin(s * t)).astype(np.float32)[..., None], told)
 
 
 def _uniform(share: Float[np.ndarray, " item"], domain: Sequence[tuple[float, float]]) -> Float[np.ndarray, " item"]:
