@@ -64,6 +64,8 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("data", "numba"): "Generators are compiled",  # at the top of files that are imported when something is generated
     ("kernels", "triton"): "Kernels in Triton",  # in one folder, which is imported when a tensor on a GPU asks for it
     ("data", "nn"): "Noise stands with the models",
+    ("presets", "nn"): "Presets count parameters by building a block",
+    ("train", "presets"): "`python -m wellposed.train` knows the presets",  # in the command alone
 }
 """From what to what, and the section of the decisions that says why."""
 

@@ -8,32 +8,40 @@ import sys
 from pathlib import Path
 
 from subprocesses import environment
-from wellposed.presets import PRESETS
-from wellposed.presets._page import COMMAND, measured, page
+from wellposed.presets import PRESETS, preset
+from wellposed.presets._measured import measured
+from wellposed.presets._page import COMMAND, _rows
+from wellposed.train import RunConfig
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_current():
+def test_the_page_is_what_its_command_writes(tmp_path: Path):
+    command = [sys.executable, *COMMAND.split()[1:-1], "page.md", "--results", str(ROOT / "results")]
+    subprocess.run(command, cwd=tmp_path, env=environment(), check=True)
     found = (ROOT / "docs" / "presets.md").read_text(encoding="utf-8")
-    assert found == page(ROOT / "results"), f"run {COMMAND}"
+    assert found == (tmp_path / "page.md").read_text(encoding="utf-8"), f"run {COMMAND}"
     for name in PRESETS:
         assert f"| `{name}` |" in found
 
 
-def test_the_command_writes_the_page(tmp_path: Path):
-    (tmp_path / "results").mkdir()
-    command = [sys.executable, *COMMAND.split()[1:-1], "page.md"]
-    subprocess.run(command, cwd=tmp_path, env=environment(), check=True)
-    assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith("# Presets\n")
+def write(file: Path, config: RunConfig, accuracy: float, **facts: object) -> None:
+    data = {"config": config.to_dict(), "finished": True, "test": {"accuracy": accuracy}} | facts
+    file.write_text(json.dumps({"experiment": file.stem, "data": data}), encoding="utf-8")
 
 
 def test_our_accuracies_come_from_records(tmp_path: Path):
-    def write(file: str, name: str, accuracy: float) -> None:
-        (tmp_path / file).write_text(json.dumps({"config": {"name": name}, "test": {"accuracy": accuracy}}))
-
-    write("one.json", "lra-text-s5ptd", 0.8)
-    write("two.json", "lra-text-s5ptd", 0.9)
-    (tmp_path / "other.json").write_text('{"data": {"x": [1]}, "experiment": "pareto"}')
-    assert measured(tmp_path) == {"lra-text-s5ptd": 90.0}
-    assert "| 89.41 | 90.00 |" in page(tmp_path)
+    text, listops, image = (preset(f"lra-{task}-s5ptd") for task in ("text", "listops", "image"))
+    write(tmp_path / "a.json", text, 0.8)
+    write(tmp_path / "b.json", text.replace(seed=1), 0.9)
+    write(tmp_path / "c.json", text.replace(epochs=80), 0.99)  # not what the preset is
+    write(tmp_path / "d.json", listops.replace(epochs=3), 0.5)
+    write(tmp_path / "e.json", image, 0.7, finished=False)
+    (tmp_path / "other.json").write_text('{"data": {"x": [1]}, "experiment": "pareto"}', encoding="utf-8")
+    (tmp_path / "rows.json").write_text('{"rows": []}', encoding="utf-8")
+    assert measured(tmp_path) == {
+        "lra-text-s5ptd": "85.00 (2 seeds)",
+        "lra-listops-s5ptd": "50.00 (epochs 3)",
+    }
+    *_, row = _rows([PRESETS["lra-text-s5ptd"]], measured(tmp_path))
+    assert row.endswith("| 89.41 | 85.00 (2 seeds) |")

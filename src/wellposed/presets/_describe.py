@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wellposed.errors import UnknownNameError
-from wellposed.presets._estimate import estimate
-from wellposed.presets._page import duration
+from wellposed.presets._estimate import duration, estimate
 from wellposed.train import RunConfig
 
 
@@ -21,8 +20,12 @@ def describe(config: RunConfig) -> list[str]:
     >>> print(lines[-4])
     parameters                          184,842
     """
-    fields = list(_flat(config.to_dict()))
-    return [f"{name:35} {value}" for name, value in (*fields, *_costs(config))]
+    return [f"{name:35} {value}" for name, value in (*fields_of(config), *_costs(config))]
+
+
+def fields_of(config: RunConfig) -> list[tuple[str, str]]:
+    """Every field by its full name, with its value as a command line takes it."""
+    return list(_flat(config.to_dict()))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

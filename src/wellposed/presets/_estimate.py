@@ -100,3 +100,15 @@ def _step(model: Mapping[str, Any], elements: float, length: int) -> float:
     # Scores and sums: 4 length a number of the sequence, and the backward pass takes two and a half times as long.
     quadratic = 14 * elements * length / _MULTIPLY if layer == "attention" else 0.0
     return elements * _SECONDS.get(layer, _SECONDS_OF_OTHERS) + quadratic
+
+
+def duration(seconds: float | int) -> str:
+    """In the unit that suits it, to two digits: nobody should take it for more.
+
+    >>> duration(95), duration(4000), duration(400000)
+    ('1.6 min', '1.1 h', '4.6 days')
+    """
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{float(f'{seconds / size:.2g}'):g} {unit}"
+    return f"{float(f'{seconds:.2g}'):g} s"

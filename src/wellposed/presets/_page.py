@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from wellposed.presets._estimate import estimate
+from wellposed.presets._estimate import duration, estimate
+from wellposed.presets._measured import measured
 from wellposed.presets._preset import Preset
 from wellposed.presets._table import PRESETS
 from wellposed.train import RunConfig
@@ -43,7 +42,8 @@ everything small, and trains in seconds on a CPU.
 - **H200** is the estimated time of the whole run on one such GPU, in tf32, evaluation included: rather too long, from
   the bars that the benchmarks hold.
 - **Published** is the accuracy in per cent of the paper's table, or of the papers it cites. **Ours** is that of the
-  best epoch by validation, on the test set, from the records in `results/`; a dash where none is measured yet.
+  best epoch by validation, on the test set, from the records in `results/`, a mean where there are several seeds; what
+  was set otherwise stands beside it. A dash: not measured yet.
 """
 
 
@@ -56,26 +56,6 @@ def page(results: Path | None = None) -> str:
         parts.append("\n".join(_rows(presets, ours)) + "\n")
         parts += ["\n".join(notes) + "\n"] if (notes := list(_notes(presets))) else []
     return "\n".join(parts)
-
-
-def measured(results: Path) -> dict[str, float]:
-    """Accuracies in per cent by preset, of the records of training in a folder: the best where there are several."""
-    found: dict[str, float] = {}
-    for file in sorted(results.glob("*.json")):
-        name, accuracy = _result(json.loads(file.read_text(encoding="utf-8")))
-        if name is not None and accuracy is not None:
-            found[name] = max(found.get(name, 0.0), 100 * accuracy)
-    return found
-
-
-def _result(record: Any) -> tuple[str | None, float | None]:
-    """Whose run a record is of, and what it came to on the test set; nothing for a record of another kind."""
-    data = record.get("data") if isinstance(record, dict) else None
-    run = data if isinstance(data, dict) and "config" in data else record
-    if not isinstance(run, dict) or not isinstance(run.get("config"), dict):
-        return None, None
-    test = run.get("test")
-    return run["config"].get("name"), test.get("accuracy") if isinstance(test, dict) else None
 
 
 def _sections() -> dict[str, list[Preset]]:
@@ -94,7 +74,7 @@ def _prose(about: str) -> str:
     return about.replace("``", "`")
 
 
-def _rows(presets: list[Preset], ours: dict[str, float]) -> Iterator[str]:
+def _rows(presets: list[Preset], ours: dict[str, str]) -> Iterator[str]:
     yield "| preset | depth x width | states | parameters | batch | epochs | H200 | published | ours |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for preset in presets:
@@ -109,7 +89,7 @@ def _rows(presets: list[Preset], ours: dict[str, float]) -> Iterator[str]:
             f"{config.epochs}",
             duration(cost.seconds),
             _per_cent(preset.published),
-            _per_cent(ours.get(preset.name)),
+            ours.get(preset.name, "-"),
         )
         yield f"| {' | '.join(cells)} |"
 
@@ -131,15 +111,3 @@ def _thousands(count: int) -> str:
 
 def _per_cent(accuracy: float | None) -> str:
     return "-" if accuracy is None else f"{accuracy:.2f}"
-
-
-def duration(seconds: float) -> str:
-    """In the unit that suits it, to two digits: nobody should take it for more.
-
-    >>> duration(95), duration(4000), duration(400000)
-    ('1.6 min', '1.1 h', '4.6 days')
-    """
-    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{float(f'{seconds / size:.2g}'):g} {unit}"
-    return f"{float(f'{seconds:.2g}'):g} s"

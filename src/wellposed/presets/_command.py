@@ -1,0 +1,68 @@
+"""What the commands that train share: ``wellposed train`` and ``python -m wellposed.train``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from wellposed.errors import ArgumentError
+from wellposed.presets._estimate import duration
+from wellposed.presets._table import PRESETS, preset
+from wellposed.train import RunConfig, RunResult, with_overrides
+
+RUNS = Path("runs")
+"""Where runs lie unless their place is given."""
+
+
+def configured(name: str, settings: Iterable[str]) -> RunConfig:
+    """The preset of a name with ``key=value`` settings; the last one counts where a key comes twice.
+
+    >>> configured("scifar-s4d", ["optimizer.lr=0.003"]).optimizer.lr
+    0.003
+    """
+    return with_overrides(preset(name), dict(map(_split, settings)))
+
+
+def _split(setting: str) -> tuple[str, str]:
+    key, equals, value = setting.partition("=")
+    if not key or not equals:
+        raise ArgumentError(f"a setting is written KEY=VALUE, such as optimizer.lr=0.003, got {setting!r}")
+    return key, value
+
+
+def run_folder(name: str | None) -> Path | None:
+    """``runs/NAME`` for a name, or the folder itself where it is a path; ``None`` leaves it to the run."""
+    if name is None or Path(name).name != name:
+        return None if name is None else Path(name)
+    return RUNS / name
+
+
+def listing() -> Iterator[str]:
+    """Names of the presets, and the first sentence of what they are."""
+    for name, one in PRESETS.items():
+        yield f"{name:28} {one.about.splitlines()[0]}"
+    yield ""
+    yield "With 'tiny-' before its name each trains in seconds on a CPU."
+
+
+def outcome(result: RunResult) -> Iterator[str]:
+    """What to say of a run when its slice of time is over; by the first process where there are several."""
+    if any(os.environ.get(rank, "0") != "0" for rank in ("RANK", "LOCAL_RANK", "NODE_RANK")):
+        return
+    best = ", ".join(f"{split} {_numbers(found)}" for split, found in result.metrics.items() if split != "train")
+    state = "finished" if result.finished else "stopped; the same command goes on with it"
+    yield f"{result.folder}: {state} after {result.epoch} of {result.config.epochs} epochs, {duration(result.seconds)}"
+    if result.best_epoch is not None:
+        yield f"  best epoch {result.best_epoch}: {best}"
+    if result.test_metrics:
+        yield f"  test: {_numbers(result.test_metrics)}"
+
+
+def _numbers(metrics: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {shown(name, value)}" for name, value in metrics.items())
+
+
+def shown(name: str, value: float) -> str:
+    """A metric to the digits that mean something."""
+    return f"{value:.2%}" if name == "accuracy" else f"{value:.4g}"

@@ -1,0 +1,55 @@
+"""Our own accuracies of the presets, from the records that runs leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wellposed.errors import WellposedError
+from wellposed.presets._describe import fields_of
+from wellposed.presets._table import PRESETS, preset
+from wellposed.train import RunConfig
+
+_FREE = {"name", "note", "seed", "precision", "graph", "compile", "checkpoint_minutes", "data.eval_batch_size"}
+"""Fields that another value of makes no other preset."""
+
+
+def measured(results: Path) -> dict[str, str]:
+    """For each preset that has been trained to the end: the accuracy on the test set, and what was set otherwise.
+
+    Of runs as the preset has it the mean is taken; where there are none, the best of the others.
+    """
+    found: dict[str, list[tuple[float, str]]] = {}
+    for file in sorted(results.glob("*.json")):
+        run = _finished(json.loads(file.read_text(encoding="utf-8")))
+        if run is not None:
+            config, accuracy = run
+            found.setdefault(config.name, []).append((100 * accuracy, _otherwise(config)))
+    return {name: _words(runs) for name, runs in found.items()}
+
+
+def _finished(record: Any) -> tuple[RunConfig, float] | None:
+    """Config and accuracy; nothing for a record of another kind, or of a run that goes on."""
+    run = record.get("data") if isinstance(record, dict) else None
+    if not isinstance(run, dict) or not run.get("finished") or "accuracy" not in (run.get("test") or {}):
+        return None
+    try:
+        config = RunConfig.from_dict(run["config"])
+    except (KeyError, WellposedError):  # of another version
+        return None
+    return (config, run["test"]["accuracy"]) if config.name in PRESETS else None
+
+
+def _otherwise(config: RunConfig) -> str:
+    usual = dict(fields_of(preset(config.name)))
+    return ", ".join(f"{k} {v}" for k, v in fields_of(config) if k not in _FREE and usual.get(k) != v)
+
+
+def _words(runs: list[tuple[float, str]]) -> str:
+    exact = [accuracy for accuracy, otherwise in runs if not otherwise]
+    if not exact:
+        accuracy, otherwise = max(runs)
+        return f"{accuracy:.2f} ({otherwise})"
+    seeds = f" ({len(exact)} seeds)" if len(exact) > 1 else ""
+    return f"{sum(exact) / len(exact):.2f}{seeds}"
