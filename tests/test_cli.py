@@ -26,7 +26,7 @@ def wellposed(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedP
 def test_help_names_every_verb():
     done = wellposed("--help")
     assert done.returncode == 0
-    for verb in ("reproduce", "report", "list", "analyze", "diagonalize"):
+    for verb in ("reproduce", "report", "list", "analyze", "diagonalize", "data", "train", "eval", "runs"):
         assert verb in done.stdout
     assert wellposed("--version").stdout == f"wellposed {__version__}\n"
 

@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 import tyro
 
 from wellposed import __version__
+from wellposed.cli._overrides import spelled_out
 from wellposed.cli.analyze import analyze
 from wellposed.cli.data import DATA_VERBS, data
 from wellposed.cli.diagonalize import diagonalize
+from wellposed.cli.eval import evaluate
 from wellposed.cli.list import list_experiments
 from wellposed.cli.report import report
 from wellposed.cli.reproduce import reproduce
+from wellposed.cli.runs import runs
+from wellposed.cli.train import train
 from wellposed.errors import WellposedError
 
 VERBS: dict[str, Callable[..., None]] = {
@@ -24,6 +28,9 @@ VERBS: dict[str, Callable[..., None]] = {
     "analyze": analyze,
     "diagonalize": diagonalize,
     "data": data,
+    "train": train,
+    "eval": evaluate,
+    "runs": runs,
 }
 """What each verb runs. Those of ``data`` have a table of their own."""
 
@@ -41,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             description = "Data sets: found, fetched, built, verified and shown."
             _dispatch(DATA_VERBS, "wellposed data", description, arguments[1:] or ["--help"])
         else:
+            if arguments[:1] == ["train"]:
+                arguments = ["train", *spelled_out(train, arguments[1:])]
             _dispatch(VERBS, "wellposed", _DESCRIPTION, arguments)
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
