@@ -75,6 +75,7 @@ S5PTD_ROWS: dict[str, S5Row] = {
     "listops": replace(
         S5_ROWS["listops"], depth=8, H=128, P=16, J=8, dropout=0.0, lr=0.003, ssm_lr=0.001, batch=50, epochs=35,
         weight_decay=0.05,
+        note="blocks of two states keep their two real eigenvalues, a mode each, where S5 has a pair: more parameters",
     ),
     "text": replace(
         S5_ROWS["text"], depth=6, H=256, P=192, J=12, dropout=0.1, lr=0.004, ssm_lr=0.001, batch=50, epochs=40,
