@@ -32,6 +32,7 @@ bench: .venv/ready
 
 docs: .venv/ready
 	$(BIN)/wellposed report --records $(RECORDS) --out report --figures docs/assets
+	$(BIN)/python -m wellposed.presets docs/presets.md --results $(RECORDS)
 	$(BIN)/mkdocs build --strict
 
 clean:

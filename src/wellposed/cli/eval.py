@@ -36,7 +36,7 @@ def evaluate(
     """
     from wellposed import train
     from wellposed.nn import fourier_noise
-    from wellposed.presets import run_folder, shown
+    from wellposed.presets.command import run_folder, shown
 
     if noise == "none" and not (frequency is amplitude is None):
         raise ArgumentError("frequency and amplitude are those of a noise: add --noise layer, or --noise input")

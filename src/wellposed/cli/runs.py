@@ -44,7 +44,7 @@ def _order(run: RunResult) -> tuple[str, float]:
 
 
 def _row(run: RunResult) -> list[str]:
-    from wellposed.presets import duration
+    from wellposed.presets.command import duration
 
     chosen = "" if run.config.evaluation.select_on == "val" else "chosen on test"
     return [
@@ -61,7 +61,7 @@ def _row(run: RunResult) -> list[str]:
 
 def _score(metrics: dict[str, float]) -> str:
     """The accuracy, or the loss where numbers are told."""
-    from wellposed.presets import shown
+    from wellposed.presets.command import shown
 
     name = "accuracy" if "accuracy" in metrics else "loss"
     return shown(name, metrics[name]) if name in metrics else "-"
@@ -69,7 +69,7 @@ def _score(metrics: dict[str, float]) -> str:
 
 def _differences(found: list[RunResult]) -> list[list[str]]:
     """A row for every field that is not the same in all configs, a column for every run."""
-    from wellposed.presets import fields_of
+    from wellposed.presets.command import fields_of
 
     configs = [dict(fields_of(run.config)) for run in found]
     names = dict.fromkeys(name for config in configs for name in config if name not in ("name", "note"))

@@ -41,7 +41,7 @@ def train(
         set: The same as options, as KEY=VALUE.
     """
     from wellposed import train
-    from wellposed.presets import configured, describe, listing, outcome, run_folder
+    from wellposed.presets.command import configured, describe, listing, outcome, run_folder
 
     if preset is None:
         print("\n".join(listing()))

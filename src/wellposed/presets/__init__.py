@@ -1,8 +1,7 @@
 """The paper's configurations, and those of the models it compares with, as functions that return a config."""
 
-from wellposed.presets._command import configured, listing, outcome, run_folder, shown
-from wellposed.presets._describe import describe, fields_of
-from wellposed.presets._estimate import Estimate, duration, estimate
+from wellposed.presets._describe import describe
+from wellposed.presets._estimate import Estimate, estimate
 from wellposed.presets._preset import Preset
 from wellposed.presets._s4 import lra_liquid_s4, lra_s4, lra_s4d, lra_s4ptd, lra_s4ptd_small
 from wellposed.presets._s5 import lra_s5, lra_s5ptd
@@ -19,12 +18,8 @@ __all__ = [
     "Estimate",
     "Preset",
     "TaskShape",
-    "configured",
     "describe",
-    "duration",
     "estimate",
-    "fields_of",
-    "listing",
     "lra_liquid_s4",
     "lra_s4",
     "lra_s4d",
@@ -33,14 +28,11 @@ __all__ = [
     "lra_s5",
     "lra_s5ptd",
     "lra_transformer",
-    "outcome",
     "preset",
-    "run_folder",
     "scifar",
     "scifar_ablation",
     "scifar_robustness",
     "shape_of",
-    "shown",
     "sinusoids",
     "tiny",
 ]

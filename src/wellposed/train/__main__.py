@@ -24,16 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _answer(asked: argparse.Namespace) -> list[str]:
     """What to print at the end."""
-    from wellposed import presets
+    from wellposed.presets import command
 
     if asked.preset is None:
-        return list(presets.listing())
-    config = presets.configured(asked.preset, asked.set)
+        return list(command.listing())
+    config = command.configured(asked.preset, asked.set)
     if asked.dry_run:
-        return presets.describe(config)
+        return command.describe(config)
     done = run(
         config,
-        presets.run_folder(asked.run),
+        command.run_folder(asked.run),
         data=asked.data,
         minutes=asked.minutes,
         device=asked.device,
@@ -42,7 +42,7 @@ def _answer(asked: argparse.Namespace) -> list[str]:
         strategy=asked.strategy,
         resume=not asked.fresh,
     )
-    return list(presets.outcome(done))
+    return list(command.outcome(done))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from wellposed.errors import ArgumentError
+from wellposed.presets._describe import describe, fields_of
 from wellposed.presets._estimate import duration
 from wellposed.presets._table import PRESETS, preset
 from wellposed.train import RunConfig, RunResult, with_overrides
+
+__all__ = ["configured", "describe", "duration", "fields_of", "listing", "outcome", "run_folder", "shown"]
 
 RUNS = Path("runs")
 """Where runs lie unless their place is given."""
