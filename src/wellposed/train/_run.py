@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -172,8 +173,8 @@ def _explaining_memory(session: Session, dataset: SequenceDataset) -> Iterator[N
     """Where memory does not suffice, say what would."""
     try:
         yield
-    except torch.cuda.OutOfMemoryError:
-        pass
+    except torch.cuda.OutOfMemoryError as error:
+        traceback.clear_frames(error.__traceback__)  # what filled the memory is held by variables of calls that failed
     else:
         return
     longest = dataset.lengths.argsort(descending=True)
