@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,10 +69,16 @@ def _shard(model: Any, mesh: Any) -> nn.Module:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Fabric's advice on what else one could use."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="lightning_fabric.*")
-        yield
+    """Without Fabric's advice on what else one could use, and its news about what was asked for."""
+    logger = logging.getLogger("lightning_fabric")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning_fabric.*")
+            yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager
