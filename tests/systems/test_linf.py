@@ -77,7 +77,7 @@ def random_stable(rng: np.random.Generator, n: int, m: int, p: int, complex_: bo
 @st.composite
 def pairs_of_systems(draw: st.DrawFn) -> tuple[Twin, Twin]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    m, p = draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 3), (3, 2)]))
+    m, p = draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 3), (3, 2), (3, 1)]))
     is_complex = draw(st.booleans())
     one, two = (random_stable(rng, draw(st.integers(1, 6)), m, p, is_complex) for _ in range(2))
     return one, Twin(two.A, two.B, two.C, one.D if draw(st.booleans()) else two.D)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from wellposed.errors import ConvergenceError, UnstableError
 from wellposed.systems._base import System
-from wellposed.systems._resolvent import Points, Real, norm, norms
+from wellposed.systems._resolvent import Points, Real, Solve, norm, norms
 
 _CHUNK = 1 << 21  # numbers held at once, about 32 MB
 _HALF = 4  # K/2
@@ -53,7 +53,7 @@ class _Local(NamedTuple):
     taylor: Complex128[Tensor, "order k p m"]
     """``(-1)^j C R^(j+1) B`` for ``j < K``, and ``D`` added to the first: the Taylor coefficients of G."""
     tail: Real
-    """``||C R^(K/2)|| ||R^(K/2) B||``"""
+    """``||C R^(K/2)|| ||R^(K/2) B||``, or ``||C R^K|| ||B||``"""
 
 
 class Side:
@@ -64,14 +64,17 @@ class Side:
         self.D = system.D
         self.dt = None if system.dt is None else system.dt.item()
         self.resolvent = system._resolvent()
+        self.norm_B = norm(self.resolvent.B)
 
     def gain(self) -> float:
         """``||C|| ||B||``, by which the resolvent's norm bounds the response."""
-        return norm(self.resolvent.B) * norm(self.resolvent.C)
+        return self.norm_B * norm(self.resolvent.C)
 
     def local(self, s: Points) -> _Local:
         """Taylor coefficients of the transfer function, and what bounds the rest of the series."""
         right, left = self.resolvent.solvers(s)
+        if len(self.resolvent.C) == 1 and self.resolvent.B.shape[1] > 1:
+            return self._local_row(s, left)
         X, Y = [self.resolvent.B.expand(len(s), -1, -1)], [self.resolvent.C.expand(len(s), -1, -1)]
         for _ in range(_HALF):
             X.append(right(X[-1]))
@@ -80,6 +83,17 @@ class Side:
         taylor = [(-1) ** j * Y[(j + 1) // 2] @ X[j + 1 - (j + 1) // 2] for j in range(2 * _HALF)]
         taylor[0] = taylor[0] + self.D
         return _Local(torch.stack(taylor), norms(X[-1]) * norms(Y[-1]))
+
+    def _local_row(self, s: Points, left: Solve) -> _Local:
+        """The same of one output and many inputs: powers of R on its side alone, so that no matrices are held."""
+        Y = [self.resolvent.C.expand(len(s), -1, -1)]
+        for _ in range(2 * _HALF):
+            Y.append(left(Y[-1]))
+        signs = torch.tensor([(-1) ** j for j in range(2 * _HALF)], dtype=torch.float64, device="cpu")
+        taylor = torch.stack(Y[1:]) * signs[:, None, None, None] @ self.resolvent.B
+        taylor[0] += self.D
+        # the remainder is (-h)^K C R^K (sI - A)^-1 B as well
+        return _Local(taylor, norms(Y[-1]) * self.norm_B)
 
 
 class Search:
