@@ -63,6 +63,20 @@ def test_train_goes_on_where_it_was_stopped(
     assert "test: loss" in out
 
 
+def test_summary_draws_the_page_of_a_run(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(workplace)
+    page = workplace / "runs" / "plain" / "summary.html"
+    assert page.exists()  # a run draws it when it is finished
+    page.unlink()
+    main(["summary", "plain"])
+    assert capsys.readouterr().out.strip() == f"summary: {Path('runs', 'plain', 'summary.html')}"
+    assert "worst-case response" in page.read_text(encoding="utf-8")
+    with pytest.raises(SystemExit, match="no folder of a run"):
+        main(["summary", "nothing"])
+
+
 def test_runs_are_listed_and_compared(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -65,6 +65,8 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("kernels", "triton"): "Kernels in Triton",  # in one folder, which is imported when a tensor on a GPU asks for it
     ("data", "nn"): "Noise stands with the models",
     ("presets", "nn"): "Presets count parameters by building a block",
+    ("train", "systems"): "A run ends with a page about itself",  # to certify responses
+    ("train", "report"): "A run ends with a page about itself",  # to draw them, in the function that does
     ("train", "presets"): "`python -m wellposed.train` knows the presets",  # in the command alone
 }
 """From what to what, and the section of the decisions that says why."""

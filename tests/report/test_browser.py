@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from run_folder import make
 from wellposed.experiments import NAMES
-from wellposed.report import read_records, write_page
+from wellposed.report import read_records, save_run_summary, write_page
 
 RESULTS = Path(__file__).parents[2] / "results"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -20,6 +21,14 @@ if not CHROMIUM or not DRIVER:
 
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
+
+OVERFLOWS = """
+    return [...document.querySelectorAll('body *')]
+      .filter(e => !e.closest('svg') || e.tagName === 'svg')
+      .filter(e => e.getBoundingClientRect().right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1
+                   && e.clientWidth > 0 && getComputedStyle(e).display !== 'inline')
+      .map(e => e.tagName + ' ' + e.textContent.slice(0, 60))"""
+"""What stands out to the right, outside of drawings."""
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +57,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     driver.quit()
 
 
+@pytest.fixture(scope="module")
+def run_page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """The same browser, with the page of a training run; afterwards where it was."""
+    before = browser.current_url
+    browser.get(save_run_summary(make(tmp_path_factory.mktemp("runs") / "waves")).as_uri())
+    yield browser
+    browser.get(before)
+
+
 def show(browser: webdriver.Chrome, width: int, scheme: str) -> None:
     size = {"width": width, "height": 800, "deviceScaleFactor": 2, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -63,13 +81,7 @@ def test_no_console_message(browser: webdriver.Chrome):
 def test_nothing_overflows(browser: webdriver.Chrome, width: int):
     show(browser, width, "light")
     assert browser.execute_script("return innerWidth") == width
-    script = """
-        return [...document.querySelectorAll('body *')]
-          .filter(e => !e.closest('svg') || e.tagName === 'svg')
-          .filter(e => e.getBoundingClientRect().right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1
-                       && e.clientWidth > 0 && getComputedStyle(e).display !== 'inline')
-          .map(e => e.tagName + ' ' + e.textContent.slice(0, 60))"""
-    assert browser.execute_script(script) == []
+    assert browser.execute_script(OVERFLOWS) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
@@ -112,3 +124,23 @@ def test_text_and_figures_stand_out_in_light_and_dark(browser: webdriver.Chrome)
         assert label >= 4.5
     assert backgrounds[0] > 0.9
     assert backgrounds[1] < 0.05
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (360, "dark"), (1280, "light")])
+def test_the_page_of_a_run_fits_and_its_figures_can_be_read(run_page: webdriver.Chrome, width: int, scheme: str):
+    show(run_page, width, scheme)
+    assert run_page.get_log("browser") == []
+    assert run_page.execute_script(OVERFLOWS) == []
+    assert run_page.execute_script("return document.documentElement.scrollWidth") <= width
+    script = """
+        return [...document.querySelectorAll('figure svg')].map(svg => {
+            const box = svg.getBoundingClientRect();
+            const texts = [...svg.querySelectorAll('text')].map(t => t.getBoundingClientRect());
+            return {height: box.height, smallest: Math.min(...texts.map(t => t.height)),
+                    outside: texts.filter(t => t.left < box.left - 1 || t.right > box.right + 1).length}})"""
+    figures = run_page.execute_script(script)
+    assert len(figures) == 3
+    for figure in figures:
+        assert figure["height"] > 200
+        assert figure["smallest"] >= 7  # the narrowest of phones
+        assert figure["outside"] == 0

@@ -337,8 +337,8 @@ def test_the_folder(undisturbed):
     folder = undisturbed(config(), splits())
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        ".lock", "best", "checkpoints", "config.json", "environment.json", "final", "metrics.csv", "metrics.jsonl",
-        "record.json", "spectra.safetensors",
+        ".lock", "best", "checkpoints", "config.json", "environment.json", "final", "initial", "metrics.csv",
+        "metrics.jsonl", "record.json", "spectra.safetensors",
     }  # fmt: skip
     assert RunConfig.from_dict(json.loads((folder / "config.json").read_text())) == config()
     (only,) = json.loads((folder / "environment.json").read_text())["slices"]

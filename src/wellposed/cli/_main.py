@@ -18,6 +18,7 @@ from wellposed.cli.list import list_experiments
 from wellposed.cli.report import report
 from wellposed.cli.reproduce import reproduce
 from wellposed.cli.runs import runs
+from wellposed.cli.summary import summary
 from wellposed.cli.train import train
 from wellposed.errors import WellposedError
 
@@ -31,6 +32,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "train": train,
     "eval": evaluate,
     "runs": runs,
+    "summary": summary,
 }
 """What each verb runs. Those of ``data`` have a table of their own."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from wellposed import __version__
 from wellposed._files import write_whole
@@ -15,10 +16,6 @@ from wellposed.report._verdicts import overall, verdicts
 
 def write_page(records: list[Record], path: Path) -> Path:
     """Draw every record and write the page, whole or not at all."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("jinja2", "report") from None
     sections = [
         {
             "record": record,
@@ -28,10 +25,18 @@ def write_page(records: list[Record], path: Path) -> Path:
         }
         for record in records
     ]
+    return write_whole(path, render("page.html.jinja", sections=sections))
+
+
+def render(template: str, **values: Any) -> str:
+    """A page of this folder's templates, with the style they share."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError:
+        raise MissingExtraError("jinja2", "report") from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("wellposed.report").joinpath("page.html.jinja").read_text("utf-8"))
-    text = template.render(sections=sections, version=__version__)
-    return write_whole(path, text)
+    text, style = (files("wellposed.report").joinpath(name).read_text("utf-8") for name in (template, "page.css"))
+    return environment.from_string(text).render(style=style, version=__version__, **values)
 
 
 def _figure(record: Record) -> str:

@@ -5,6 +5,7 @@ from wellposed.train._evaluate import evaluate
 from wellposed.train._overrides import override_names, with_overrides
 from wellposed.train._result import RunResult, list_runs, load_run
 from wellposed.train._run import run
+from wellposed.train._summary import summarize
 
 __all__ = [
     "DataConfig",
@@ -18,5 +19,6 @@ __all__ = [
     "load_run",
     "override_names",
     "run",
+    "summarize",
     "with_overrides",
 ]

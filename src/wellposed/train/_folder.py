@@ -21,7 +21,9 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
     "checkpoints",
     "final",
 )
-_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
+INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
+_LEFT = ("best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
+_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, *_LEFT)
 _FREE = ("note", "name", "checkpoint_minutes", "graph", "compile")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""
 

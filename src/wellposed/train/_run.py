@@ -19,7 +19,16 @@ from wellposed.train import _record as record
 from wellposed.train._checkpoint import Checkpoint, newest, sweep
 from wellposed.train._config import DataConfig, RunConfig
 from wellposed.train._course import finite
-from wellposed.train._folder import CHECKPOINTS, FINAL, default_folder, make_run_folder, only_one, open_folder
+from wellposed.train._folder import (
+    CHECKPOINTS,
+    FINAL,
+    INITIAL,
+    SUMMARY,
+    default_folder,
+    make_run_folder,
+    only_one,
+    open_folder,
+)
 from wellposed.train._logs import Metrics
 from wellposed.train._loop import Loop, load_best
 from wellposed.train._machine import arithmetic, make_fabric
@@ -29,6 +38,7 @@ from wellposed.train._progress import Silence, describe, make_progress
 from wellposed.train._result import RunResult, is_finished, load_run, result_of
 from wellposed.train._session import Session, make_session
 from wellposed.train._state import load_weights, restore
+from wellposed.train._summary import summarize
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -50,6 +60,7 @@ def run(
     strategy: Any = "auto",
     progress: bool | None = None,
     tensorboard: bool = False,
+    summary: bool = True,
     resume: bool = True,
 ) -> RunResult:
     """Train, or go on training: what is in ``folder`` of the same config is continued, to the bit.
@@ -61,6 +72,7 @@ def run(
     - ``device``, ``devices``, ``num_nodes``, ``strategy``: as of Lightning Fabric; ``strategy="fsdp"`` shards the
       model. Batch norm takes its statistics over the share of each process, and keeps those of the first.
     - ``progress``: ``False`` for silence; a bar on a terminal and lines elsewhere, unless told otherwise.
+    - ``summary=False``: leave out ``summary.html`` and the seconds it takes; ``summarize`` makes it later.
     - ``resume=False``: remove what an earlier run has left in the folder.
     """
     started = time.monotonic()
@@ -75,6 +87,8 @@ def run(
         _by_first(fabric, lambda: _open(place, config, resume, undo))
         if is_finished(place):
             show.say(f"{place} is finished")
+            if summary and fabric.is_global_zero and not (place / SUMMARY).exists():
+                _summarize(place, show)
             return load_run(place)
         splits = _load(fabric, config, data, datasets)
         undo.enter_context(_seeded(config.seed + _RANK_STRIDE * fabric.global_rank, fabric.device))
@@ -88,7 +102,7 @@ def run(
         loop.on_best = lambda: session.best_model().save_pretrained(place / "best", overwrite=True)
         with _explaining_memory(session, splits["train"]):
             done = loop.run(None if minutes is None else started + 60 * minutes)
-        return _end(session, place, show, done)
+        return _end(session, place, show, done, summary)
 
 
 def _open(folder: Path, config: RunConfig, resume: bool, undo: ExitStack) -> None:
@@ -155,6 +169,7 @@ def _begin(
         load_weights(net, checkpoint)
     elif fabric.is_global_zero:
         record.write_spectra(folder, net, "before")
+        net.save_pretrained(folder / INITIAL, overwrite=True)
     session = make_session(config, fabric, net, splits)
     if checkpoint is not None:
         restore(session, checkpoint)
@@ -189,7 +204,15 @@ def _explaining_memory(session: Session, dataset: SequenceDataset) -> Iterator[N
     raise out_of_memory(size, measured(step, session.fabric.device), session.fabric.device) from None
 
 
-def _end(session: Session, folder: Path, show: Silence, done: bool) -> RunResult:
+def _summarize(folder: Path, show: Silence) -> None:
+    """The page, where it can be drawn; a run is none the worse without it."""
+    try:
+        summarize(folder)
+    except Exception as error:  # of whatever kind: the run is finished
+        show.say(f"{folder} has no {SUMMARY}: {error}; 'wellposed summary {folder}' tries again")
+
+
+def _end(session: Session, folder: Path, show: Silence, done: bool, summary: bool) -> RunResult:
     """The model, what it makes of the test split, and the record; of a slice only the last."""
     fabric, course, config = session.fabric, session.course, session.config
     if done:
@@ -210,6 +233,8 @@ def _end(session: Session, folder: Path, show: Silence, done: bool) -> RunResult
         }
         made = record.describe_machine(course.seconds, config)
         record.write_record(folder, config, course, made, **facts)
+        if done and summary:
+            _summarize(folder, show)
     fabric.barrier()
     words = f"test {describe(course.test)}" if course.test else ""
     show.say(f"{folder} {'is finished' if done else f'stops at step {course.step}, to be continued'}  {words}".rstrip())
