@@ -23,13 +23,15 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {
     "docs/tutorials/layers.md",
+    "docs/tutorials/own-data.md",
     "docs/tutorials/spikes.md",
     "docs/howto/own-initialisation.md",
     "docs/howto/compile-export.md",
+    "docs/howto/several-gpus.md",
     "docs/devdocs/spikes.md",
     "docs/devdocs/rank-one.md",
 }
-"""Pages that train, optimise or export."""
+"""Pages that train for long, optimise, export or start processes."""
 MODULES = ["wellposed", *(m.name for m in pkgutil.walk_packages(wellposed.__path__, "wellposed."))]
 
 _FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)

@@ -60,6 +60,8 @@ def outcome(result: RunResult) -> Iterator[str]:
         yield f"  best epoch {result.best_epoch}: {best}"
     if result.test_metrics:
         yield f"  test: {_numbers(result.test_metrics)}"
+    if (result.folder / "summary.html").exists():
+        yield f"  summary: {result.folder / 'summary.html'}"
 
 
 def _numbers(metrics: Mapping[str, float]) -> str:
