@@ -82,24 +82,24 @@ class ResidualBlock(nn.Module):
         """As of the layer: outputs in the padding are zero, and a state continues an earlier call."""
         self._check_input(u, 3, "(batch, length, d_model)")
         lengths = as_lengths(lengths, u.shape[0], u.shape[1], u.device)
-        laid = laid_out(u, self.layer)
-        found, h = self._before(laid, lengths, state, return_state)
+        laid = h = laid_out(u, self.layer)
+        alone = self.prenorm and state is None and not return_state
+        if alone and (both := normalised_into(self.norm, self.layer, h, lengths)):
+            found, h = both
+        else:
+            x, h = self._before(h, lengths)
+            found = self.layer(x, lengths=lengths, state=state, return_state=return_state)
         z = self._after(h, found[0] if return_state else found, lengths)
         z = z if self.prenorm else normalised(self.norm, z, lengths, inner=False)[0]
         z = z if laid is u else to_channels_last(z)
         return (z, found[1]) if return_state else z
 
-    def _before(
-        self, u: Tensor, lengths: Lengths | None, state: Tensor | None, return_state: bool
-    ) -> tuple[Any, Tensor]:
-        """What the layer gives, the norm before it; and ``u`` for the way around."""
-        if not self.prenorm:
-            x = u = u if lengths is None else lengths.zero(u)
-        elif state is None and not return_state and (both := normalised_into(self.norm, self.layer, u, lengths)):
-            return both
-        else:
-            x, u = normalised(self.norm, u, lengths, inner=True)
-        return self.layer(x, lengths=lengths, state=state, return_state=return_state), u
+    def _before(self, u: Tensor, lengths: Lengths | None) -> tuple[Tensor, Tensor]:
+        """What goes into the layer, and ``u`` for the way around; zero in the padding."""
+        if self.prenorm:
+            return normalised(self.norm, u, lengths, inner=True)
+        u = u if lengths is None else lengths.zero(u)
+        return u, u
 
     def initial_state(self, batch: int) -> Tensor:
         """That of the layer."""
