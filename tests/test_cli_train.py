@@ -94,6 +94,41 @@ def test_runs_are_listed_and_compared(
     assert "seed" not in rows
 
 
+def test_sweeps_train_every_combination_and_are_listed(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(workplace)
+    job = ["--over", "optimizer.lr=0.001,0.01", "--over", "seed=0", "--epochs", "1", "--data", "data", "--run", "rates"]
+    main(["sweep", "tiny-scifar-s4d", *job, "--at-once", "1"])
+    assert capsys.readouterr().out == "runs/rates: 2 finished\n"
+    assert load_run("runs/rates/lr=0.01").config.optimizer.lr == 0.01
+    main(["runs", "rates"])
+    listed = capsys.readouterr().out.splitlines()
+    assert listed[0].split() == ["run", "epochs", "best", "val", "test", "time"]
+    assert [line.split()[:2] for line in listed[1:]] == [["lr=0.001", "1/1"], ["lr=0.01", "1/1"]]
+    main(["runs", "rates", "--compare"])
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["optimizer.lr", "0.001", "0.01"]
+    main(["runs"])
+    assert capsys.readouterr().out.splitlines()[-1] == "rates: a sweep, 2 finished, 0 left"
+    # the other spelling of the command goes on with the same sweep
+    plain(["tiny-scifar-s4d", "--over", "optimizer.lr=0.001,0.01", "seed=0", "--set", "epochs=1", *job[-4:]])
+    assert capsys.readouterr().out == "runs/rates: 2 finished\n"
+
+
+def test_a_sweep_is_shown_before_it_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    over = ["--over", "optimizer.betas=(0.9,0.99),(0.9,0.999)", "--over=seed=0,1"]
+    main(["sweep", "scifar-s4d", *over, "--dry-run"])
+    lines = capsys.readouterr().out.splitlines()
+    names = ["betas=0.9+0.99,seed=0", "betas=0.9+0.99,seed=1", "betas=0.9+0.999,seed=0", "betas=0.9+0.999,seed=1"]
+    assert lines[:6] == ["4 runs", *(f"  {name}" for name in names), ""]
+    plain(["scifar-s4d", *over, "--dry-run"])
+    assert capsys.readouterr().out.splitlines() == lines
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_runs_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     main(["runs", str(tmp_path)])
     assert capsys.readouterr().out.startswith(f"no runs in {tmp_path}: 'wellposed train PRESET' makes one")
@@ -146,6 +181,10 @@ def test_without_a_name_presets_are_listed(capsys: pytest.CaptureFixture[str]):
         (["train", "scifar-s4d", "--model.layer_options.d_sate", "8"], "did you mean 'd_state'"),
         (["train", "scifar-s4d", "--set", "epochs"], "a setting is written KEY=VALUE"),
         (["train", "scifar-s4d", "--data", "nowhere"], "there is no folder nowhere"),
+        (["sweep", "scifar-s4d"], "a sweep goes over something: --over optimizer.lr=0.001,0.01"),
+        (["sweep", "scifar-s4d", "--over", "seed=1", "--over", "seed=2"], "--over seed comes twice"),
+        (["sweep", "scifar-s4d", "--over", "sed=1,2"], "unknown field 'sed'; did you mean 'seed'"),
+        (["sweep", "scifar-s4d", "--over", "seed=1", "--epoch", "2"], "unknown option '--epoch'"),
         (["eval", "nothing"], "runs/nothing is no folder of a run"),
         (["eval", "nothing", "--amplitude", "1"], "add --noise layer, or --noise input"),
     ],

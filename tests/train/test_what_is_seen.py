@@ -33,6 +33,8 @@ def test_which_kind_of_progress(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert type(make_progress(None)) is Bar
     assert type(make_progress(False)) is Silence
+    monkeypatch.setattr("wellposed.train._progress.find_spec", lambda name: None)
+    assert type(make_progress(None)) is Lines
 
 
 def test_numbers_in_few_characters():

@@ -19,6 +19,7 @@ from wellposed.cli.report import report
 from wellposed.cli.reproduce import reproduce
 from wellposed.cli.runs import runs
 from wellposed.cli.summary import summary
+from wellposed.cli.sweep import sweep
 from wellposed.cli.train import train
 from wellposed.errors import WellposedError
 
@@ -30,6 +31,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "diagonalize": diagonalize,
     "data": data,
     "train": train,
+    "sweep": sweep,
     "eval": evaluate,
     "runs": runs,
     "summary": summary,
@@ -50,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             description = "Data sets: found, fetched, built, verified and shown."
             _dispatch(DATA_VERBS, "wellposed data", description, arguments[1:] or ["--help"])
         else:
-            if arguments[:1] == ["train"]:
-                arguments = ["train", *spelled_out(train, arguments[1:])]
+            if arguments[:1] in (["train"], ["sweep"]):
+                arguments = [arguments[0], *spelled_out(VERBS[arguments[0]], arguments[1:])]
             _dispatch(VERBS, "wellposed", _DESCRIPTION, arguments)
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
@@ -60,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         raise SystemExit(f"wellposed: {error}") from None
     except KeyboardInterrupt:
-        raise SystemExit("wellposed: stopped") from None
+        print("wellposed: stopped", file=sys.stderr)
+        raise SystemExit(130) from None  # as shells report it
 
 
 def _dispatch(verbs: dict[str, Callable[..., None]], prog: str, description: str, arguments: list[str]) -> None:

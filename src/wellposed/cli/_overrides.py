@@ -1,4 +1,7 @@
-"""Fields of a config as options of a verb: ``--optimizer.lr 0.003`` is read as ``--set optimizer.lr=0.003``."""
+"""Fields of a config as options of a verb: ``--optimizer.lr 0.003`` is read as ``--set optimizer.lr=0.003``.
+
+Lists of ``KEY=VALUE`` may be given in several parts: ``--over a=1,2 --over b=3,4`` is ``--over a=1,2 b=3,4``.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +13,34 @@ import tyro
 
 from wellposed.errors import ArgumentError, UnknownNameError
 
+_LISTS = ("set", "over")
 Settings = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
 
 
 def spelled_out(verb: Callable[..., None], arguments: Sequence[str]) -> list[str]:
-    """The arguments of a verb with options that are fields of a config gathered behind ``--set``.
+    """The arguments of a verb with options that are fields of a config gathered behind ``--set``, lists each in one.
 
     >>> def verb(name: str, dry_run: bool = False, set: tuple[str, ...] = ()) -> None: ...
     >>> spelled_out(verb, ["a", "--optimizer.lr", "0.003", "--dry-run", "--epochs=3"])
     ['a', '--dry-run', '--set', 'optimizer.lr=0.003', 'epochs=3']
     """
     own = {name.replace("_", "-") for name in inspect.signature(verb).parameters}
-    kept, settings, rest = [], [], list(arguments)
+    lists: dict[str, list[str]] = {name: [] for name in _LISTS if name in own}
+    kept, rest = [], list(arguments)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
         plain = name.replace("_", "-")
-        if word == "--set":
+        if word.startswith("--") and name in lists:
+            lists[name] += [value] if equals else []
             while rest and not rest[0].startswith("--"):
-                settings.append(rest.pop(0))
+                lists[name].append(rest.pop(0))
         elif not word.startswith("--") or plain in own or plain.removeprefix("no-") in own or name == "help":
             kept.append(word)
         else:
             _check(name, own)
-            settings.append(f"{name.replace('-', '_')}={value if equals else _value(name, rest)}")
-    return kept + (["--set", *settings] if settings else [])
+            lists["set"].append(f"{name.replace('-', '_')}={value if equals else _value(name, rest)}")
+    return kept + [word for name, some in lists.items() if some for word in (f"--{name}", *some)]
 
 
 def _check(name: str, own: set[str]) -> None:

@@ -20,17 +20,30 @@ def runs(
     """List the runs in a folder, by task and the best first, or compare their configs.
 
     Args:
-        folder: Where they lie.
+        folder: Where they lie; or the name of a sweep in runs/, whose runs are listed in its own order.
         compare: Show every field in which their configs differ.
     """
-    from wellposed.train import list_runs
+    from wellposed.presets.command import RUNS
+    from wellposed.train import list_runs, list_sweeps, load_sweep
+    from wellposed.train._sweep_result import is_sweep
 
-    found = sorted(list_runs(folder), key=_order)
-    if not found:
+    if not folder.exists() and folder.name == str(folder) and (RUNS / folder).exists():
+        folder = RUNS / folder
+    if is_sweep(folder):
+        sweep = load_sweep(folder)
+        _print(sweep.rows())
+        found, sweeps = list(sweep.values()), []
+    else:
+        found, sweeps = sorted(list_runs(folder), key=_order), list_sweeps(folder)
+        if found:
+            _print([_HEAD, *map(_row, found)])
+    if not found and not sweeps:
         print(f"no runs in {folder}: 'wellposed train PRESET' makes one")
         return
-    _print([_HEAD, *map(_row, found)])
-    if compare:
+    for sweep in sweeps:
+        done = sum(run.finished for run in sweep.values())
+        print(f"{sweep.folder.name}: a sweep, {done} finished, {len(sweep.left)} left")
+    if compare and found:
         print()
         _print(_differences(found))
 
@@ -45,6 +58,7 @@ def _order(run: RunResult) -> tuple[str, float]:
 
 def _row(run: RunResult) -> list[str]:
     from wellposed.presets.command import duration
+    from wellposed.train._sweep_result import score
 
     chosen = "" if run.config.evaluation.select_on == "val" else "chosen on test"
     return [
@@ -52,19 +66,11 @@ def _row(run: RunResult) -> list[str]:
         run.config.data.task,
         f"{run.epoch}/{run.config.epochs}",
         "-" if run.best_epoch is None else str(run.best_epoch),
-        _score(run.metrics.get("val", {})),
-        _score(run.test_metrics),
+        score(run.metrics.get("val", {})),
+        score(run.test_metrics),
         duration(run.seconds),
         ", ".join(filter(None, ("" if run.finished else "to be continued", chosen))),
     ]
-
-
-def _score(metrics: dict[str, float]) -> str:
-    """The accuracy, or the loss where numbers are told."""
-    from wellposed.presets.command import shown
-
-    name = "accuracy" if "accuracy" in metrics else "loss"
-    return shown(name, metrics[name]) if name in metrics else "-"
 
 
 def _differences(found: list[RunResult]) -> list[list[str]]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wellposed.errors import UnknownNameError
-from wellposed.presets._estimate import duration, estimate
+from wellposed.presets._estimate import estimate
 from wellposed.train import RunConfig
+from wellposed.train._progress import duration
 
 
 def describe(config: RunConfig) -> list[str]:

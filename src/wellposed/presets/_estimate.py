@@ -11,6 +11,7 @@ from typing import Any
 
 from wellposed.presets._tasks import TaskShape, shape_of
 from wellposed.train import RunConfig
+from wellposed.train._memory import model_size, training_bytes
 
 _SECONDS = {"s4": 150e-12, "liquid-s4": 300e-12, "s5": 90e-12, "s5ptd": 90e-12}
 """Of a training step on an H200 in tf32, for each step of a sequence, channel and layer: from the bars of
@@ -20,8 +21,6 @@ _LAUNCH = 3e-4
 """Seconds of a training step that does nothing."""
 _BF16 = 1.4
 """How many times faster a step is under bf16 autocast, at least."""
-_KEPT = 8
-"""Numbers kept for the backward pass for each step of a sequence, channel and layer: inputs, norms, gate, outputs."""
 _MULTIPLY = 1.5e14
 """Multiplications and additions a second in attention, forward and backward, in tf32."""
 
@@ -51,10 +50,11 @@ def estimate(config: RunConfig) -> Estimate:
     shape = shape_of(config.data.task, config.data.options)
     batch, parameters = config.data.batch_size, count_parameters(config, shape)
     steps = config.epochs * max(shape.train // batch if config.data.drop_last else math.ceil(shape.train / batch), 1)
-    elements = batch * _padded(config, shape) * _size(config.model, "n_layers") * _size(config.model, "d_model")
+    elements = (
+        batch * _padded(config, shape) * model_size(config.model, "n_layers") * model_size(config.model, "d_model")
+    )
     narrow = 2 if config.precision == "bf16" else 1
-    # weights, gradients and the two averages of Adam; one more where the weights themselves are averaged
-    memory = 4 * parameters * (5 if config.ema else 4) + 4 * elements * (_KEPT + _states(config.model)) / narrow
+    memory = training_bytes(config, parameters, elements)
     seconds = _LAUNCH + _step(config.model, elements, shape.length) / (_BF16 if narrow == 2 else 1)
     evaluated = 1 + shape.val / shape.train / 3 / config.evaluation.every  # forward is a third of a step
     return Estimate(parameters, steps, memory, steps * seconds * evaluated)
@@ -64,7 +64,7 @@ def count_parameters(config: RunConfig, shape: TaskShape) -> int:
     """Of the model that the config describes. One block is built for that: the others have as many."""
     arguments = {**shape.sizes, "seed": 0, **config.to_dict()["model"], "n_layers": 1}
     block, whole = _counts(shape.pairs, json.dumps(arguments, sort_keys=True))
-    return whole + (_size(config.model, "n_layers") - 1) * block
+    return whole + (model_size(config.model, "n_layers") - 1) * block
 
 
 @cache
@@ -85,30 +85,8 @@ def _padded(config: RunConfig, shape: TaskShape) -> float:
     return min(shape.steps + sequences * padding, float(sequences * shape.length))
 
 
-def _size(model: Mapping[str, Any], name: str) -> int:
-    return model.get(name, {"n_layers": 4, "d_model": 128}[name])
-
-
-def _states(model: Mapping[str, Any]) -> float:
-    """Numbers kept besides, for each channel: of S5 the states of every step."""
-    options = model.get("layer_options", {})
-    return 2 * options.get("d_state", 64) / _size(model, "d_model") if "blocks" in options else 1.0
-
-
 def _step(model: Mapping[str, Any], elements: float, length: int) -> float:
     layer = model.get("layer", "s4ptd")
     # Scores and sums: 4 length a number of the sequence, and the backward pass takes two and a half times as long.
     quadratic = 14 * elements * length / _MULTIPLY if layer == "attention" else 0.0
     return elements * _SECONDS.get(layer, _SECONDS_OF_OTHERS) + quadratic
-
-
-def duration(seconds: float | int) -> str:
-    """In the unit that suits it, to two digits: nobody should take it for more.
-
-    >>> duration(95), duration(4000), duration(400000)
-    ('1.6 min', '1.1 h', '4.6 days')
-    """
-    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{float(f'{seconds / size:.2g}'):g} {unit}"
-    return f"{float(f'{seconds:.2g}'):g} s"

@@ -7,11 +7,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wellposed.presets._estimate import duration, estimate
+from wellposed.presets._estimate import estimate
 from wellposed.presets._measured import measured
 from wellposed.presets._preset import Preset
 from wellposed.presets._table import PRESETS
 from wellposed.train import RunConfig
+from wellposed.train._progress import duration
 
 COMMAND = "python -m wellposed.presets docs/presets.md"
 _WIDTH = 120

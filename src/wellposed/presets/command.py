@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from wellposed.errors import ArgumentError
 from wellposed.presets._describe import describe, fields_of
-from wellposed.presets._estimate import duration
 from wellposed.presets._table import PRESETS, preset
-from wellposed.train import RunConfig, RunResult, with_overrides
+from wellposed.train import RunConfig, RunResult, SweepResult, grid, with_overrides
+from wellposed.train._progress import duration
 
-__all__ = ["configured", "describe", "duration", "fields_of", "listing", "outcome", "run_folder", "shown"]
+__all__ = [
+    "configured",
+    "describe",
+    "describe_sweep",
+    "duration",
+    "fields_of",
+    "listing",
+    "outcome",
+    "run_folder",
+    "shown",
+    "sweep_folder",
+    "sweep_outcome",
+    "swept",
+]
 
 RUNS = Path("runs")
 """Where runs lie unless their place is given."""
@@ -32,6 +46,40 @@ def _split(setting: str) -> tuple[str, str]:
     if not key or not equals:
         raise ArgumentError(f"a setting is written KEY=VALUE, such as optimizer.lr=0.003, got {setting!r}")
     return key, value
+
+
+def swept(name: str, settings: Iterable[str], over: Iterable[str]) -> dict[str, RunConfig]:
+    """Every combination of values of ``key=value,value,...``, by names; brackets hold values with commas together.
+
+    >>> list(swept("scifar-s4d", ["epochs=3"], ["optimizer.betas=(0.9,0.99),(0.9,0.999)", "seed=0,1"]))[:2]
+    ['betas=0.9+0.99,seed=0', 'betas=0.9+0.99,seed=1']
+    """
+    values = {}
+    for key, text in map(_split, over):
+        if key in values:
+            raise ArgumentError(f"--over {key} comes twice: give all its values at once, {key}=VALUE,VALUE")
+        values[key] = re.split(r",(?![^(\[]*[)\]])", text)
+    if not values:
+        raise ArgumentError("a sweep goes over something: --over optimizer.lr=0.001,0.01, for example")
+    return grid(configured(name, settings), values)
+
+
+def sweep_folder(name: str | None, preset: str) -> Path:
+    """As ``run_folder``; ``runs/sweep-PRESET`` where no name is given."""
+    return run_folder(name) or RUNS / f"sweep-{preset}"
+
+
+def describe_sweep(configs: Mapping[str, RunConfig]) -> list[str]:
+    """The runs by name, and one of them field by field."""
+    return [f"{len(configs)} runs", *(f"  {name}" for name in configs), "", *describe(next(iter(configs.values())))]
+
+
+def sweep_outcome(result: SweepResult) -> Iterator[str]:
+    """What to say of a sweep when its slice of time is over."""
+    done = sum(run.finished for run in result.values())
+    failed = f", {len(result.failed)} failed" if result.failed else ""
+    left = f", {len(result.left)} left; the same command goes on with them" if result.left else ""
+    yield f"{result.folder}: {done} finished{failed}{left}"
 
 
 def run_folder(name: str | None) -> Path | None:

@@ -22,8 +22,10 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
     "final",
 )
 INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
+FAILED = "failed.json"
+"""Why a run of a sweep did not go on."""
 _LEFT = ("best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
-_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, *_LEFT)
+_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, *_LEFT)
 _FREE = ("note", "name", "checkpoint_minutes", "graph", "compile")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""
 
@@ -46,16 +48,16 @@ def make_run_folder(folder: Path) -> None:
 def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
     """Make it ready for this run: a new one, one to go on with, or one to begin anew."""
     if not resume:
-        _clear(folder)
+        clear(folder)
     elif (folder / CONFIG).exists():
-        _check_same(folder, read_config(folder), config)
+        check_same(folder, read_config(folder), config)
     elif any(path.name in _OWN for path in folder.iterdir()):
         raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or resume=False")
     write_whole(folder / CONFIG, json.dumps(config.to_dict(), indent=2) + "\n")
     make_folder(folder / CHECKPOINTS)
 
 
-def _clear(folder: Path) -> None:
+def clear(folder: Path) -> None:
     """Remove what a run has left there, and nothing else."""
     for name in _OWN:
         path = folder / name
@@ -87,9 +89,9 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
+def check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
     """A run goes on with what it was begun with."""
-    then, new = (_flat(each.to_dict()) for each in (before, now))
+    then, new = (flat(each.to_dict()) for each in (before, now))
     other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in _FREE)
     if other:
         changes = ", ".join(f"{name} was {then.get(name)!r}, is {new.get(name)!r}" for name in other[:5])
@@ -98,12 +100,13 @@ def _check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
         )
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their full names, with dots."""
+    found = {}
     for name, value in values.items():
         full = f"{prefix}{name}"
-        flat |= _flat(value, f"{full}.") if isinstance(value, dict) else {full: value}
-    return flat
+        found |= flat(value, f"{full}.") if isinstance(value, dict) else {full: value}
+    return found
 
 
 @contextmanager

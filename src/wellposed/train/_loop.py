@@ -19,6 +19,7 @@ from wellposed.train._schedule import factor, factors, warmup_steps
 from wellposed.train._session import Session
 from wellposed.train._state import checkpoint_of, whole
 from wellposed.train._step import Reading, evaluating
+from wellposed.train._stop import Stop
 
 LOG_EVERY = 50
 """Steps between rows of the metrics. Each waits for the device once: at 2 ms a step that is a thousandth."""
@@ -27,9 +28,12 @@ _LOOK_SECONDS = 0.5
 
 
 class Loop:
-    """Runs a session until it is done or its time is up."""
+    """Runs a session until it is done, its time is up, or it is asked to stop."""
 
-    def __init__(self, session: Session, folder: Path, metrics: Metrics | None, show: Silence) -> None:
+    def __init__(
+        self, session: Session, folder: Path, metrics: Metrics | None, show: Silence, stop: Stop | None = None
+    ) -> None:
+        self._stop = Stop() if stop is None else stop
         self.session, self.course, self.config = session, session.course, session.config
         self._folder, self._metrics, self._show = folder, metrics, show
         self._total = self.config.epochs * session.steps_an_epoch
@@ -46,7 +50,7 @@ class Loop:
             if not self._epoch(deadline):
                 return False
             done = self.course.epoch == self.config.epochs or bool(self.course.stopped)
-            time_is_up = not done and self._agreed(_passed(deadline))
+            time_is_up = not done and self._is_over(deadline)
             if done or time_is_up or self._is_time(self.config.checkpoint_minutes / 10):
                 self.save()
             if time_is_up:
@@ -83,10 +87,13 @@ class Loop:
         # Processes must agree, and asking takes them time.
         if not self.session.alone and self.course.step % LOG_EVERY:
             return False
-        time_is_up = self._agreed(_passed(deadline))
+        time_is_up = self._is_over(deadline)
         if time_is_up or self._is_time(self.config.checkpoint_minutes):
             self.save()  # here, as the order knows where it is only as long as its loop is not left
         return time_is_up
+
+    def _is_over(self, deadline: float | None) -> bool:
+        return self._agreed(bool(self._stop) or _passed(deadline))
 
     def _is_time(self, minutes: float | int) -> bool:
         return self._agreed(time.monotonic() - self._saved >= 60 * minutes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import warnings
 from collections.abc import Iterator
@@ -25,12 +26,9 @@ def make_fabric(
     device: str, devices: int | str | list[int], num_nodes: int, strategy: Any, precision: Precision
 ) -> Fabric:
     """The machine: processes are started, or found where ``torchrun`` has started them."""
-    try:
-        from lightning_fabric import Fabric
-    except ImportError:
-        raise MissingExtraError("lightning-fabric", "train") from None
-    if device in ("cuda", "gpu") and not torch.cuda.is_available():
-        raise ArgumentError(f"device = {device!r}, but PyTorch finds no GPU here: device='cpu', or 'auto'")
+    check_machine(device)
+    from lightning_fabric import Fabric
+
     with _quiet():
         fabric = Fabric(
             accelerator=device,
@@ -41,6 +39,15 @@ def make_fabric(
         )
         fabric.launch()
     return fabric
+
+
+def check_machine(device: str) -> str:
+    """``"cuda"`` or ``"cpu"``, whichever a device means here; or why it cannot be trained on."""
+    if importlib.util.find_spec("lightning_fabric") is None:
+        raise MissingExtraError("lightning-fabric", "train")
+    if device in ("cuda", "gpu") and not torch.cuda.is_available():
+        raise ArgumentError(f"device = {device!r}, but PyTorch finds no GPU here: device='cpu', or 'auto'")
+    return "cuda" if device in ("cuda", "gpu", "auto") and torch.cuda.is_available() else "cpu"
 
 
 def _sharding() -> Any:

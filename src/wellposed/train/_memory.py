@@ -1,15 +1,37 @@
-"""What to say when a GPU's memory is full: how much it took, and which batch would fit."""
+"""How much memory training takes; and when a GPU's is full, how much it took and which batch would fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
 from wellposed.errors import DeviceMemoryError
+from wellposed.train._config import RunConfig
 
+_KEPT = 8
+"""Numbers kept for the backward pass for each step of a sequence, channel and layer: inputs, norms, gate, outputs."""
 _SHARE = 0.9
 """Of the memory that an estimate may fill: the allocator leaves gaps."""
+
+
+def training_bytes(config: RunConfig, parameters: int, elements: float) -> float:
+    """What a training step holds at most, roughly; ``elements`` are the steps of a batch, times channels and layers."""
+    narrow = 2 if config.precision == "bf16" else 1
+    # weights, gradients and the two averages of Adam; one more where the weights themselves are averaged
+    return 4 * parameters * (5 if config.ema else 4) + 4 * elements * (_KEPT + _states(config.model)) / narrow
+
+
+def model_size(model: Mapping[str, Any], name: str) -> int:
+    """``n_layers`` or ``d_model`` of a config's model."""
+    return model.get(name, {"n_layers": 4, "d_model": 128}[name])
+
+
+def _states(model: Mapping[str, Any]) -> float:
+    """Numbers kept besides, for each channel: of S5 the states of every step."""
+    options = model.get("layer_options", {})
+    return 2 * options.get("d_state", 64) / model_size(model, "d_model") if "blocks" in options else 1.0
 
 
 def largest_batch(measure: Callable[[int], int], batch_size: int, limit: int) -> int | None:

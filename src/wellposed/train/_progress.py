@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from wellposed.errors import MissingExtraError
@@ -70,10 +71,10 @@ class Bar(Silence):
 
 
 def make_progress(wanted: bool | None) -> Silence:
-    """A bar or lines, whichever suits; nothing if it is not wanted."""
+    """A bar or lines, whichever suits and can be had; nothing if it is not wanted."""
     if wanted is False:
         return Silence()
-    return Bar() if sys.stderr.isatty() else Lines()
+    return Bar() if sys.stderr.isatty() and find_spec("rich") else Lines()
 
 
 def describe(metrics: Mapping[str, float], prefix: str = "") -> str:
@@ -87,3 +88,15 @@ def describe(metrics: Mapping[str, float], prefix: str = "") -> str:
         number = f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4g}"
         words.append(f"{prefix}{name} {number}")
     return " ".join(words)
+
+
+def duration(seconds: float | int) -> str:
+    """In the unit that suits it, to two digits: nobody should take it for more.
+
+    >>> duration(95), duration(4000), duration(400000)
+    ('1.6 min', '1.1 h', '4.6 days')
+    """
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{float(f'{seconds / size:.2g}'):g} {unit}"
+    return f"{float(f'{seconds:.2g}'):g} s"

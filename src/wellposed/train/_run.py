@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import traceback
@@ -38,6 +39,7 @@ from wellposed.train._progress import Silence, describe, make_progress
 from wellposed.train._result import RunResult, is_finished, load_run, result_of
 from wellposed.train._session import Session, make_session
 from wellposed.train._state import load_weights, restore
+from wellposed.train._stop import Stop, stopping_on_signals
 from wellposed.train._summary import summarize
 
 if TYPE_CHECKING:
@@ -74,15 +76,48 @@ def run(
     - ``progress``: ``False`` for silence; a bar on a terminal and lines elsewhere, unless told otherwise.
     - ``summary=False``: leave out ``summary.html`` and the seconds it takes; ``summarize`` makes it later.
     - ``resume=False``: remove what an earlier run has left in the folder.
+
+    Ctrl-C and SIGTERM too end it with a checkpoint, at the next step; a second one ends it at once.
     """
+    return run_until(
+        None,
+        config,
+        folder,
+        data=data,
+        datasets=datasets,
+        minutes=minutes,
+        machine={"device": device, "devices": devices, "num_nodes": num_nodes, "strategy": strategy},
+        progress=lambda: make_progress(progress),
+        tensorboard=tensorboard,
+        summary=summary,
+        resume=resume,
+    )
+
+
+def run_until(
+    stop: Stop | None,
+    config: RunConfig,
+    folder: str | os.PathLike[str] | None,
+    *,
+    machine: Mapping[str, Any],
+    progress: Callable[[], Silence],
+    data: str | os.PathLike[str] | None = None,
+    datasets: Mapping[str, SequenceDataset] | None = None,
+    minutes: float | int | None = None,
+    tensorboard: bool = False,
+    summary: bool = True,
+    resume: bool = True,
+) -> RunResult:
+    """``run``, until ``stop`` asks for an end; where there is none, until a signal does, which is then passed on."""
     started = time.monotonic()
     if minutes is not None and not minutes > 0:
         raise ArgumentError(f"minutes = {minutes}: give the run some time, or leave it out")
     place = default_folder(config) if folder is None else Path(folder)
+    signals = Stop()
     with ExitStack() as undo:
         undo.enter_context(arithmetic(config.precision))
-        fabric = make_fabric(device, devices, num_nodes, strategy, config.precision)
-        show = make_progress(progress) if fabric.is_global_zero else Silence()
+        fabric = make_fabric(**machine, precision=config.precision)
+        show = progress() if fabric.is_global_zero else Silence()
         undo.callback(show.close)
         _by_first(fabric, lambda: _open(place, config, resume, undo))
         if is_finished(place):
@@ -98,11 +133,15 @@ def run(
         if metrics is not None:
             undo.callback(metrics.close)
             metrics.begin(session.course.step)
-        loop = Loop(session, place, metrics, show)
+        if stop is None:  # only now: what came before can be done again
+            stop = signals = undo.enter_context(stopping_on_signals())
+        loop = Loop(session, place, metrics, show, stop)
         loop.on_best = lambda: session.best_model().save_pretrained(place / "best", overwrite=True)
         with _explaining_memory(session, splits["train"]):
             done = loop.run(None if minutes is None else started + 60 * minutes)
-        return _end(session, place, show, done, summary)
+        result = _end(session, place, show, done, summary, stop)
+    signals.deliver()
+    return result
 
 
 def _open(folder: Path, config: RunConfig, resume: bool, undo: ExitStack) -> None:
@@ -149,6 +188,11 @@ def load_splits(config: DataConfig, data: str | os.PathLike[str] | None = None) 
     """Every split of a task, prepared first if it has to be."""
     folder = _data.prepare(config.task, data, **config.options)
     return {split: store.read(folder, split) for split in store.splits(folder)}
+
+
+def data_key(config: DataConfig) -> str:
+    """The same for configs of the same sequences, however they are put into batches."""
+    return json.dumps([config.task, config.to_dict()["options"]], sort_keys=True)
 
 
 @contextmanager
@@ -212,7 +256,7 @@ def _summarize(folder: Path, show: Silence) -> None:
         show.say(f"{folder} has no {SUMMARY}: {error}; 'wellposed summary {folder}' tries again")
 
 
-def _end(session: Session, folder: Path, show: Silence, done: bool, summary: bool) -> RunResult:
+def _end(session: Session, folder: Path, show: Silence, done: bool, summary: bool, stop: Stop) -> RunResult:
     """The model, what it makes of the test split, and the record; of a slice only the last."""
     fabric, course, config = session.fabric, session.course, session.config
     if done:
@@ -237,5 +281,6 @@ def _end(session: Session, folder: Path, show: Silence, done: bool, summary: boo
             _summarize(folder, show)
     fabric.barrier()
     words = f"test {describe(course.test)}" if course.test else ""
-    show.say(f"{folder} {'is finished' if done else f'stops at step {course.step}, to be continued'}  {words}".rstrip())
+    stops = f"stops{f' on {stop.reason}' if stop else ''} at step {course.step}, to be continued"
+    show.say(f"{folder} {'is finished' if done else stops}  {words}".rstrip())
     return result_of(folder, config, course)
