@@ -30,6 +30,8 @@ LONG = {
     "docs/howto/several-gpus.md",
     "docs/devdocs/spikes.md",
     "docs/devdocs/rank-one.md",
+    "docs/howto/run-summary.md",
+    "docs/howto/sweeps.md",
 }
 """Pages that train for long, optimise, export or start processes."""
 MODULES = ["wellposed", *(m.name for m in pkgutil.walk_packages(wellposed.__path__, "wellposed."))]

@@ -91,7 +91,7 @@ def test_is_norm_and_layer(batch: int, length: int, padded: bool, bidirectional:
     assert len(together) == 2
 
 
-@pytest.mark.parametrize("layer", [S4PTD, S4])
+@pytest.mark.parametrize("layer", [S4PTD, pytest.param(S4, marks=pytest.mark.slow)])
 def test_of_other_layers(layer: type[SequenceLayer], together: list[Any]):
     block, u = made(layer), sequences(2, 70, 3)
     close(gradients(block, u), gradients(twin_of(block), u.double()))

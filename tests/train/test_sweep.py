@@ -168,6 +168,7 @@ def check_long_run(folder: Path, slices: int, alone: Path) -> None:
     assert course(folder) == course(alone)
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_noticed_and_its_run_goes_on(workers: list[Watched], tmp_path: Path):
     def kill() -> None:
         until(lambda: written(tmp_path / "sweep/a") > 0)
