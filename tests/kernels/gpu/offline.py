@@ -85,8 +85,10 @@ def chunk_variants(size: int, precisions: tuple[str, ...]) -> Iterator[Variant]:
         for dense in (False, True):
             constants = {"T": T, "S": S, "DIRECTIONS": d, "HAS_STATES": True, "DENSE": dense, "PIECE": 8}
             yield Variant(gradients._summed, [F, F, F, H_, size, size], constants)
-        for precision, normed, padded in product(precisions, (False, True), (False, True)):
-            if normed or not padded:  # padding is zero, but for what is normalised on the way
+        for precision in precisions:
+            # Padding is zero, but for what is normalised on the way; how it is found does not depend on the precision.
+            kinds = [(False, False), (True, False), *([(True, True)] if precision == precisions[0] else [])]
+            for normed, padded in kinds:
                 yield from _sequences(size, d, T, S, precision, normed, padded)
 
 
