@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import types
 from numbers import Real
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex, Union, get_args, get_origin
 
 import numpy as np
 import torch
@@ -65,3 +67,36 @@ def finite(tensor: Tensor, name: str) -> Tensor:
             f"{name} has {len(bad)} entries that are NaN or infinite; the first is {name}{where} = {first}"
         )
     return tensor
+
+
+_KINDS = {int: "a whole number", float: "a finite number", str: "a text", bool: "true or false", type(None): "none"}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field declares; what cannot be looked into is taken as it is."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, each) for each in inner)
+    if origin is Literal:
+        return value in inner
+    if origin is tuple:
+        inner = inner[:1] * len(value) if isinstance(value, tuple) and inner[1:] == (...,) else inner
+        return isinstance(value, tuple) and len(value) == len(inner) and all(map(fits, value, inner))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    kind = origin or hint
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def words_for(hint: Any) -> str:
+    """What a field of this type takes, in words."""
+    if get_origin(hint) in (Union, types.UnionType):
+        parts = [each for each in get_args(hint) if not (each is int and float in get_args(hint))]
+        return " or ".join(map(words_for, parts))
+    if get_origin(hint) is tuple:
+        return f"a tuple of {', '.join('...' if each is ... else words_for(each) for each in get_args(hint))}"
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    return _KINDS.get(hint, "options by name" if get_origin(hint) is not None else str(hint))
