@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wellposed.kernels.layout import Sequences, differentiable_gradients, rows
-from wellposed.kernels.products import sum_over_steps
+from wellposed.kernels.products import product, sum_over_steps
 
 
 class Gate(NamedTuple):
@@ -84,7 +84,7 @@ class _ActivateAndGate(torch.autograd.Function):
             x = y
             if gate.changes or y.dtype != inner:
                 x = rows(gpu.activate(y, gate.activation, seeds, *gate.mask, dtype=inner))
-            z = torch.mm(weight.to(inner), x.flatten(1))
+            z = product(weight.to(inner), x.flatten(1))
             value = None if gate.glu == "full" else x if gate.glu == "half" else y
             out = gpu.gate(z, bias, value, added, seeds, *gate.mask, lengths=lengths, like=y, dtype=dtype)
         # What the linear map took is made again in backward, from y: it need not wait in memory.
@@ -114,9 +114,9 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     back = weight.to(dz.dtype).T
     if gate.glu == "half":  # both ways to x meet in the product
         assert dvalue is not None
-        dx, dvalue = dvalue.flatten(1).addmm_(back, dz).view_as(y), None
+        dx, dvalue = product(back, dz, out=dvalue.flatten(1), add=True).view_as(y), None
     else:
-        dx = torch.mm(back, dz).view_as(y)
+        dx = product(back, dz).view_as(y)
     dy = dx
     if gate.changes or dvalue is not None or dx.dtype != y.dtype:
         again = torch.empty_like(dx) if x is None else None

@@ -33,6 +33,7 @@ from wellposed.kernels.gpu import (
     tables,
     transpose,
 )
+from wellposed.kernels.gpu import product as matrix_product
 
 TARGET = GPUTarget("cuda", 90, 32)
 F, D, I, H = "*fp32", "*fp64", "*i64", "*bf16"
@@ -185,6 +186,15 @@ def block_variants(size: int) -> Iterator[Variant]:
     yield Variant(transpose._transpose, [F, F, *sizes], {"TILE": 32}, 2)
 
 
+def product_variants(size: int) -> Iterator[Variant]:
+    """Dense products, in each of the layouts that they are tiled for."""
+    for (name, tile), add in product(matrix_product._TILES.items(), (False, True)):
+        constants = {"ROWS": tile.rows, "COLUMNS": tile.columns, "TERMS": tile.terms, "STAGES": tile.stages, "ADD": add}
+        first = [1, size] if "rows" in name else [size, 1]
+        strides = [*first, 1, size, size, size, 1]
+        yield Variant(matrix_product._product, [F, F, F, *[size] * 4, *strides], constants, tile.warps, tile.stages)
+
+
 def variants(precisions: tuple[str, ...]) -> Iterator[Variant]:
     """All of them, at an ordinary size and at a size of 1."""
     for size in (48, 1):
@@ -192,6 +202,7 @@ def variants(precisions: tuple[str, ...]) -> Iterator[Variant]:
         yield from low_rank_variants(size)
         yield from mode_variants(size)
         yield from block_variants(size)
+        yield from product_variants(size)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 pytest.importorskip("triton")
 
-from wellposed.kernels import layout
+from wellposed.kernels import layout, products
 from wellposed.kernels.gate import Gate, activate_and_gate
 from wellposed.kernels.gpu import transpose
 from wellposed.kernels.layout import is_channels_first, to_channels_first, to_channels_last
@@ -244,6 +244,16 @@ def test_gate(shape: tuple[int, ...], glu: str, activation: str, residual: bool)
     mask = mask_of(shape, lengths)
     twin, g = plain_gate(gate, mask, residual), torch.where(mask, random(*shape, seed=9), 0.0)
     compare(fused, twin, gate_inputs(shape, glu), FLOAT32, dtypes=[torch.float32] * 4, grad=g)
+
+
+@pytest.mark.parametrize("glu", ["full", "half", "half2"])
+def test_gate_by_products_of_our_own(glu: str, monkeypatch: pytest.MonkeyPatch):
+    """Which are for large ones."""
+    monkeypatch.setattr(layout, "FASTEST_ON", ("cuda", "cpu"))
+    monkeypatch.setattr(products, "LEAST_SIDE", 1)
+    monkeypatch.setattr(products, "LEAST_WORK", 1)
+    test_gate((1, 63, 33), glu, "gelu", True)
+    test_gate((3, 50, 3), glu, "none", False)
 
 
 @pytest.mark.parametrize("glu", ["full", "half", "half2", "none"])

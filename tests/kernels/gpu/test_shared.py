@@ -93,6 +93,20 @@ def test_channels_first(directions: int):
     compare(dataclasses.replace(w, u=u))
 
 
+@pytest.mark.usefixtures("_nan_in_fresh_memory")
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("skip", [False, True])
+def test_products_of_our_own(directions: int, first: bool, skip: bool, monkeypatch: pytest.MonkeyPatch):
+    """Which are for large ones: in both layouts, written and added to the skip."""
+    monkeypatch.setattr("wellposed.kernels.layout.FASTEST_ON", ("cuda", "cpu"))
+    monkeypatch.setattr("wellposed.kernels.products.LEAST_SIDE", 1)
+    monkeypatch.setattr("wellposed.kernels.products.LEAST_WORK", 1)
+    w = some(40, channels=5, modes=3, directions=directions)
+    w = dataclasses.replace(w, D=w.D if skip else None)
+    compare(dataclasses.replace(w, u=w.u.permute(2, 0, 1).contiguous().permute(1, 2, 0)) if first else w)
+
+
 @pytest.mark.parametrize("directions", [1, 2])
 def test_bfloat16(directions: int):
     """Sequences in bfloat16, parameters and the last state in float32."""

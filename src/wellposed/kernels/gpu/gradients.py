@@ -30,12 +30,12 @@ _TILES = {
     ("tf32", 2): Tile(64, 4, 1),
     ("tf32x3", 1): Tile(32, 4, 1),
     ("tf32x3", 2): Tile(32, 4, 2),
-    ("bf16", 1): Tile(32, 4, 2),
+    ("bf16", 1): Tile(64, 4, 2),
     ("bf16", 2): Tile(32, 4, 2),
 }
 # Where the gradient of the input comes with those of the tables, from one read of everything: elsewhere registers run
 # out, or it was no faster.
-_TOGETHER = {("tf32", 1), ("bf16", 2)}
+_TOGETHER = {("tf32", 1), ("bf16", 1), ("bf16", 2)}
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Forward and backward of one system for all channels: products by cuBLAS, scans by ``mode_scan``.
+"""Forward and backward of one system for all channels: dense products, and scans by ``mode_scan``.
 
 With ``U`` a matrix of all steps of all sequences, ``V = U B^T``, ``X`` the states of both directions side by side and
 ``Y = X C^T + D U`` one product; nine products of that size forward and backward. They round as PyTorch's own switch for
@@ -20,7 +20,7 @@ from wellposed.kernels.gpu.mode_scan import Modes
 from wellposed.kernels.gpu.skip import write_skip, write_skip_gradient
 from wellposed.kernels.gpu.tiles import new_sequences
 from wellposed.kernels.layout import is_channels_first
-from wellposed.kernels.products import sum_over_steps
+from wellposed.kernels.products import product, sum_over_steps
 from wellposed.kernels.work import Sequences
 
 State = Float[Tensor, "batch state"]
@@ -56,15 +56,13 @@ def forward(
     directions, size = len(parameters.C), tables.B.shape[0]
     rows, y = u.flatten(0, 1), empty_like(u)
     last = torch.empty(len(u) if want_state else 0, size, dtype=torch.float32, device=u.device)
-    v = _by_sequence(torch.mm(rows, tables.B.t()), u)
+    v = _by_sequence(product(rows, tables.B.t()), u)
     carries = mode_scan.carried(v, tables.modes, directions, None if state is None else state.contiguous())
     x = mode_scan.states(v, tables.modes, directions, carries, lengths, last if want_state else None)
     out = y.flatten(0, 1)
-    if D is None:
-        torch.mm(x.flatten(0, 1), tables.C.t(), out=out)
-    else:
+    if D is not None:
         write_skip(rows, D.contiguous(), out)
-        out.addmm_(x.flatten(0, 1), tables.C.t())
+    product(x.flatten(0, 1), tables.C.t(), out=out, add=D is not None)
     return y, last, Saved(x, *tables.modes, tables.B, tables.C)
 
 
@@ -89,7 +87,7 @@ def backward(
         dD = write_skip_gradient(d_rows, rows, D.contiguous(), out)
     x = saved.states
     dC = sum_over_steps(d_rows.t(), x.flatten(0, 1).t())
-    g = _by_sequence(torch.mm(d_rows, tables.C), u)
+    g = _by_sequence(product(d_rows, tables.C), u)
     if d_last is not None:
         _add_at_end(g, d_last, lengths)
     carries = mode_scan.carried(g, tables.modes, directions, adjoint=True)
@@ -101,10 +99,7 @@ def backward(
         d_modes = d_modes + more
     dv = dv.flatten(0, 1)
     dB = sum_over_steps(dv.t(), rows.t())
-    if D is None:
-        torch.mm(dv, tables.B, out=out)
-    else:
-        out.addmm_(dv, tables.B)
+    product(dv, tables.B, out=out, add=D is not None)
     return [du, dD, d_state, *discretize.gradients(parameters, disc, d_modes, dB, dC)]
 
 
