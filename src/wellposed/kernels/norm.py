@@ -66,12 +66,16 @@ def batch_norm_into(
     dtype: torch.dtype,
 ) -> tuple[Sequences, Sequences] | None:
     """``batch_norm`` of ``work.u`` and the systems behind it, in one; ``None`` where kernels cannot."""
-    if isinstance(work.system, SharedParameters) or not fused.supports(work):
+    if not fused.supports(work):
         return None
-    from wellposed.kernels.gpu import normed_chunks
+    from wellposed.kernels.gpu import normed_chunks, normed_shared
     from wellposed.kernels.gpu.batch_norm import Running
 
-    return normed_chunks.run(work, weight, bias, eps, Running(*running, momentum), training, dtype)
+    shared = isinstance(work.system, SharedParameters)
+    if shared and not normed_shared.supports(work):
+        return None
+    run = normed_shared.run if shared else normed_chunks.run
+    return run(work, weight, bias, eps, Running(*running, momentum), training, dtype)
 
 
 class _LayerNorm(torch.autograd.Function):

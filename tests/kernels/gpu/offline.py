@@ -26,6 +26,7 @@ from wellposed.kernels.gpu import (
     low_rank,
     low_rank_gradients,
     mode_kernels,
+    norm_skip,
     outputs,
     skip,
     states,
@@ -168,6 +169,7 @@ def block_variants(size: int) -> Iterator[Variant]:
         yield Variant(batch_norm._gradient_sums, [F, *sizes, F, F, lengths, F, *sizes, size], flags | laid)
         yield Variant(batch_norm._gradient, [F, *sizes, F, F, F, F, lengths, F, F, F, *sizes, size],
                       flags | training | laid | {"ADD": True})  # fmt: skip
+        yield from _around_skip(size, lengths)
         tile = {"PADDED": padded, "CHANNELS": 128, "STEPS": 32}
         yield Variant(layer_norm._forward, [F, F, F, lengths, F, F, *sizes, 1e-5], tile)
         yield Variant(layer_norm._backward, [F, *sizes, F, F, F, F, lengths, F, F, *sizes, size, size],
@@ -193,6 +195,23 @@ def product_variants(size: int) -> Iterator[Variant]:
         first = [1, size] if "rows" in name else [size, 1]
         strides = [*first, 1, size, size, size, 1]
         yield Variant(matrix_product._product, [F, F, F, *[size] * 4, *strides], constants, tile.warps, tile.stages)
+
+
+def _around_skip(size: int, lengths: str | None) -> Iterator[Variant]:
+    """In both precisions: the input is float32, all else is that of the layer."""
+    sizes, padded = [size] * 3, {"PADDED": lengths is not None}
+    for X, other in product((F, H), (False, True)):
+        block, warps = norm_skip._NORMALISE
+        yield Variant(norm_skip._norm_and_skip, [F, F, F, lengths, X, X, *sizes], padded | {"BLOCK": block}, warps)
+        block, warps = norm_skip._SUMS
+        arrays = [X, X, F, F, F, lengths, F, X if other else None]
+        yield Variant(
+            norm_skip._norm_skip_sums, [*arrays, *sizes, size], padded | {"WRITE": other, "BLOCK": block}, warps
+        )
+        block, warps = norm_skip._GRADIENT
+        flags = padded | {"ADD": not other, "TRAINING": other, "SHARES": 16, "BLOCK": block}
+        arrays = [X, X, None if other else F, F, F, F, lengths, F, F, F]
+        yield Variant(norm_skip._norm_skip_gradient, [*arrays, *sizes, size], flags, warps)
 
 
 def variants(precisions: tuple[str, ...]) -> Iterator[Variant]:

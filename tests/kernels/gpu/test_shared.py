@@ -174,7 +174,7 @@ def test_operators_keep_the_contract_of_pytorch(directions: int):
 
     w = some(20, directions=directions)
     assert isinstance(w.system, SharedParameters)
-    parameters = list(shared._parameters(w.system))
+    parameters = list(shared.parameters_of(w.system))
     for u in (w.u, w.u.permute(2, 0, 1).contiguous().permute(1, 2, 0)):
         inputs = (u, w.D, random(2, 4, seed=8).float().to(DEVICE), None, parameters)
         _, _, *saved = shared._plain_forward(*inputs, "zoh", True)

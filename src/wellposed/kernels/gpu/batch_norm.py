@@ -31,9 +31,9 @@ class Running(NamedTuple):
     momentum: float | None
 
 
-def _shares(channels: int, total: int) -> tuple[int, int]:
+def shares_of(channels: int, total: int, block: int = BLOCK) -> tuple[int, int]:
     """Blocks in a channel, and programs that share them."""
-    blocks = divide_up(total, BLOCK)
+    blocks = divide_up(total, block)
     return blocks, max(min(blocks, PROGRAMS // channels), 1)
 
 
@@ -47,7 +47,7 @@ def forward(
     """
     channels, batch, length = u.shape
     sizes, padded = (channels, batch * length, length), lengths is not None
-    blocks, shares = _shares(channels, batch * length)
+    blocks, shares = shares_of(channels, batch * length)
     out, kept = new_sequences(u, dtype), u.new_empty(3, channels, dtype=torch.float32)
     sums = _sums(u, lengths, running, shares) if training else None
     arrays = (u, weight, bias, lengths, sums, running.mean, running.var, running.batches, out, kept)
@@ -65,7 +65,7 @@ def moments(
     In training the running statistics are moved, as by ``forward``.
     """
     channels, batch, length = u.shape
-    _, shares = _shares(channels, batch * length)
+    _, shares = shares_of(channels, batch * length)
     found, sums = u.new_empty(5, channels, dtype=torch.float32), None
     if training:
         sums = _sums(u, lengths, running, shares)
@@ -100,7 +100,7 @@ def backward(
     """
     channels, batch, length = u.shape
     sizes, padded = (channels, batch * length, length), lengths is not None
-    blocks, shares = _shares(channels, batch * length)
+    blocks, shares = shares_of(channels, batch * length)
     du, both = torch.empty_like(u), u.new_empty(2, channels, dtype=torch.float32)
     laid = grad.permute(2, 0, 1).is_contiguous()  # almost always: read as fast as u
     if sums is None:

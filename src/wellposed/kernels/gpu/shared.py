@@ -22,7 +22,7 @@ def supports(work: Work) -> bool:
     if not isinstance(work.system, SharedParameters):
         return False
     given = [t for t in (work.u, work.D, work.state) if t is not None]
-    if not all(has_triton(t) for t in (*given, *_parameters(work.system))):
+    if not all(has_triton(t) for t in (*given, *parameters_of(work.system))):
         return False
     return work.u.numel() > 0 and work.system.A_imag.numel() > 0 and not work.system.weight.requires_grad
 
@@ -30,12 +30,13 @@ def supports(work: Work) -> bool:
 def run(work: Work) -> Output:
     """Outputs, and the last state where it is wanted, in float32."""
     assert isinstance(work.system, SharedParameters)
-    parameters, disc = _parameters(work.system), work.system.disc
+    parameters, disc = parameters_of(work.system), work.system.disc
     y, last = _Shared.apply(work.u, work.D, work.state, work.lengths, disc, work.want_state, *parameters)
     return y, last if work.want_state else None
 
 
-def _parameters(system: SharedParameters) -> Parameters:
+def parameters_of(system: SharedParameters) -> Parameters:
+    """Its tensors, in the order of the kernels."""
     return Parameters(system.A_log_real, system.A_imag, system.log_dt, system.B, system.C, system.weight)
 
 

@@ -54,16 +54,28 @@ def forward(
     """Outputs, the last state (without entries where it is not wanted), and what backward needs."""
     tables = discretize.tables(parameters, disc, u.dtype)
     directions, size = len(parameters.C), tables.B.shape[0]
-    rows, y = u.flatten(0, 1), empty_like(u)
+    y = empty_like(u)
     last = torch.empty(len(u) if want_state else 0, size, dtype=torch.float32, device=u.device)
-    v = _by_sequence(product(rows, tables.B.t()), u)
-    carries = mode_scan.carried(v, tables.modes, directions, None if state is None else state.contiguous())
-    x = mode_scan.states(v, tables.modes, directions, carries, lengths, last if want_state else None)
+    x = states_of(u, tables, directions, state, lengths, last if want_state else None)
     out = y.flatten(0, 1)
     if D is not None:
-        write_skip(rows, D.contiguous(), out)
+        write_skip(u.flatten(0, 1), D.contiguous(), out)
     product(x.flatten(0, 1), tables.C.t(), out=out, add=D is not None)
     return y, last, Saved(x, *tables.modes, tables.B, tables.C)
+
+
+def states_of(
+    u: Sequences,
+    tables: Tables,
+    directions: int,
+    state: State | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+    last: State | None = None,
+) -> Float[Tensor, "batch length wide"]:
+    """Every state, of both directions side by side; also ``last``, where it is given."""
+    v = _by_sequence(product(u.flatten(0, 1), tables.B.t()), u)
+    carries = mode_scan.carried(v, tables.modes, directions, None if state is None else state.contiguous())
+    return mode_scan.states(v, tables.modes, directions, carries, lengths, last)
 
 
 def backward(
@@ -85,22 +97,33 @@ def backward(
     dD = torch.empty(0, device=u.device)
     if D is not None:
         dD = write_skip_gradient(d_rows, rows, D.contiguous(), out)
-    x = saved.states
+    dv, d_modes, dC, first = adjoint(dy, saved.states, tables, directions, d_last, lengths)
+    d_state = torch.empty(0, device=u.device)
+    if state is not None:
+        d_state, more = _gradient_of_state(first, tables.modes, state)
+        d_modes = d_modes + more
+    dB = sum_over_steps(dv.t(), rows.t())
+    product(dv, tables.B, out=out, add=D is not None)
+    return [du, dD, d_state, *discretize.gradients(parameters, disc, d_modes, dB, dC)]
+
+
+def adjoint(
+    dy: Sequences,
+    x: Float[Tensor, "batch length wide"],
+    tables: Tables,
+    directions: int,
+    d_last: State | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+) -> tuple[Float[Tensor, "row state"], Float[Tensor, "2 mode"], Float[Tensor, "channel wide"], Tensor]:
+    """Gradients of ``V``, of ``lambda`` (but for what an initial state adds) and of ``C``; adjoints before step 0."""
+    d_rows = dy.flatten(0, 1)
     dC = sum_over_steps(d_rows.t(), x.flatten(0, 1).t())
-    g = _by_sequence(product(d_rows, tables.C), u)
+    g = _by_sequence(product(d_rows, tables.C), dy)
     if d_last is not None:
         _add_at_end(g, d_last, lengths)
     carries = mode_scan.carried(g, tables.modes, directions, adjoint=True)
     dv, d_modes = mode_scan.gradients(g, x, tables.modes, directions, carries)
-    del g, x  # the largest here
-    d_state = torch.empty(0, device=u.device)
-    if state is not None:
-        d_state, more = _gradient_of_state(carries[:, 0], tables.modes, state)
-        d_modes = d_modes + more
-    dv = dv.flatten(0, 1)
-    dB = sum_over_steps(dv.t(), rows.t())
-    product(dv, tables.B, out=out, add=D is not None)
-    return [du, dD, d_state, *discretize.gradients(parameters, disc, d_modes, dB, dC)]
+    return dv.flatten(0, 1), d_modes, dC, carries[:, 0]
 
 
 def empty_like(u: Sequences) -> Sequences:
