@@ -18,7 +18,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ SUITES = ("tests/kernels", "tests/nn", "tests/train/test_graph.py")
 ELSEWHERE = ("tests/kernels/gpu/test_offline.py",)  # compiles for a card that is not there
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 ENVIRONMENT = os.environ | {"WELLPOSED_TEST_DEVICE": "cuda"}
-AT_MOST = 60
+AT_MOST = 40
 
 
 def collected(paths: list[str], options: list[str]) -> list[list[str]]:
@@ -89,18 +89,20 @@ def main() -> None:
     more += [f"--ignore={file}" for file in ELSEWHERE]
     rows, groups = [], collected(options.paths, more)
     with ThreadPoolExecutor(options.at_once) as pool:
-        for row in pool.map(lambda tests: run(tests, more, options.limit), groups):
-            rows.append(row)
+        for done in as_completed(pool.submit(run, tests, more, options.limit) for tests in groups):
+            rows.append(row := done.result())
             counts = ", ".join(f"{row[kind]} {kind}" for kind in ("passed", "skipped", "failures") if kind in row)
             print(
                 f"{row.get('seconds', options.limit):7.1f} s  {row['file']}: {counts or row['failed']}",
                 *row["failed"],
                 sep="\n    ",
+                flush=True,
             )
             if options.record:
                 made = provenance(command, time.perf_counter() - start)
                 options.record.write_text(
-                    json.dumps({"rows": rows, "provenance": made}, indent=1) + "\n", encoding="utf-8"
+                    json.dumps({"rows": sorted(rows, key=lambda r: r["file"]), "provenance": made}, indent=1) + "\n",
+                    encoding="utf-8",
                 )
     sys.exit(any(row["failed"] for row in rows))
 

@@ -21,7 +21,7 @@ from wellposed.kernels.gpu.pieces import Norm, jit, norm_of, normalised
 from wellposed.kernels.gpu.tiles import divide_up, new_sequences, power_of_two, read, true_steps
 
 # Steps a program looks at together, and warps that share them: the sums hold six numbers for each step in registers.
-_NORMALISE, _SUMS, _GRADIENT = (4096, 4), (2048, 4), (2048, 4)
+_NORMALISE, _SUMS, _GRADIENT = (1024, 4), (4096, 8), (4096, 8)
 
 Rows = Float[Tensor, "channel batch length"]
 Sequences = Float[Tensor, "batch length channel"]

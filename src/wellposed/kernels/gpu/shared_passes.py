@@ -91,17 +91,15 @@ def backward(
 ) -> list[Tensor]:
     """Gradients of ``u, D, state`` (without entries where there is none) and of the parameters but their weight."""
     tables, directions = saved.tables, len(parameters.C)
-    rows, d_rows = u.flatten(0, 1), dy.flatten(0, 1)
-    du = empty_like(u)
-    out = du.flatten(0, 1)
-    dD = torch.empty(0, device=u.device)
-    if D is not None:
-        dD = write_skip_gradient(d_rows, rows, D.contiguous(), out)
     dv, d_modes, dC, first = adjoint(dy, saved.states, tables, directions, d_last, lengths)
     d_state = torch.empty(0, device=u.device)
     if state is not None:
         d_state, more = _gradient_of_state(first, tables.modes, state)
         d_modes = d_modes + more
+    rows, du = u.flatten(0, 1), empty_like(u)  # after the adjoint, where memory is at its peak
+    out, dD = du.flatten(0, 1), torch.empty(0, device=u.device)
+    if D is not None:
+        dD = write_skip_gradient(dy.flatten(0, 1), rows, D.contiguous(), out)
     dB = sum_over_steps(dv.t(), rows.t())
     product(dv, tables.B, out=out, add=D is not None)
     return [du, dD, d_state, *discretize.gradients(parameters, disc, d_modes, dB, dC)]
