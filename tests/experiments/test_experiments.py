@@ -14,19 +14,25 @@ from wellposed.report import verdicts
 RESULTS = Path(__file__).parents[2] / "results"
 OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
 SLOW = ("gamma-tables", "pareto", "default-perturbation", "decay-convergence", "resolvent-bound", "condition-vs-size")
+SLOW += ("failure-modes",)
+
+
+TRAINED = ("failure-modes",)
+"""On models: fitted in double precision, but through many steps, which round differently on other processors."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES])
 def test_every_claim_comes_out_and_equals_the_published_record(name: str):
     """No claim differs, and the records in the repository were not edited by hand.
 
-    Measured values agree with a fresh run to nine digits; to three where an optimiser decides when to stop.
+    Measured values agree with a fresh run to nine digits; to three where an optimiser decides when to stop, to two
+    where models are fitted.
     """
     record, published = run(name), load_record(RESULTS / f"{name}.json")
     found = verdicts(record)
     assert found
     assert [v for v in found if v.word == "differs"] == []
-    digits = 1e-3 if name in OPTIMISED else 1e-9
+    digits = 1e-2 if name in TRAINED else 1e-3 if name in OPTIMISED else 1e-9
     for old, new in zip(published.claims, record.claims, strict=True):
         assert old.text == new.text
         assert old.measured == pytest.approx(new.measured, rel=digits, abs=digits * old.tolerance + 1e-12)
@@ -51,9 +57,9 @@ def test_figure_one_keeps_every_spike_it_claims():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_experiment_that_draws_has_a_seed(name: str):
-    """Gaussian perturbations are all that is random in them."""
+    """Gaussian perturbations and models are all that is random in them."""
     module = importlib.import_module(get(name).run.__module__)
-    assert (get(name).seed is not None) == ("gaussian" in inspect.getsource(module))
+    assert (get(name).seed is not None) == ("gaussian" in inspect.getsource(module) or name in TRAINED)
 
 
 def test_the_seed_that_is_recorded_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch):

@@ -236,6 +236,23 @@ def test_evaluations_when_they_are_asked_for(evaluation, val, test, tmp_path):
     assert [row["epoch"] for row in rows if "test_loss" in row] == test
 
 
+def test_epochs_are_kept_as_they_were_judged(undisturbed, tmp_path, monkeypatch):
+    """Also where a run is stopped in between, and without changing what is learnt."""
+    keep = config(evaluation=EvaluationConfig(keep=(1, 3)))
+    stop_after(monkeypatch, 5)
+    assert not run(keep, tmp_path / "kept", datasets=splits(), **QUIET).finished
+    monkeypatch.undo()
+    done = run(keep, tmp_path / "kept", datasets=splits(), **QUIET)
+    assert weights(done.folder) == weights(undisturbed(config(), splits()))
+    assert sorted(path.name for path in (done.folder / "epochs").iterdir()) == ["0001", "0003"]
+    told = {row["epoch"]: row["val_loss"] for row in done.rows() if row["kind"] == "epoch"}
+    for epoch in (1, 3):
+        assert evaluate(done.model_at(epoch), splits()["val"])["loss"] == pytest.approx(told[epoch], rel=1e-6)
+    assert evaluate(done.model_at(0), splits()["val"])["loss"] != pytest.approx(told[1], rel=1e-5)
+    with pytest.raises(ArgumentError, match="from 1"):
+        EvaluationConfig(keep=(0,))
+
+
 def test_plateau_lowers_the_rate(tmp_path):
     slow = ScheduleConfig(name="plateau", factor=0.1, patience=0, warmup_epochs=0)
     still = config(epochs=4, ema=None, schedule=slow, optimizer=OptimizerConfig(lr=1e-9, ssm_lr=0))

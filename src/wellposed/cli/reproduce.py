@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from wellposed._files import check_folder, make_folder
-from wellposed.cli._arguments import Folder
+from wellposed.cli._arguments import Folder, Number
 from wellposed.cli._progress import track_steps
 from wellposed.cli._verdicts import show_verdicts
+from wellposed.errors import ArgumentError
 
 
 def reproduce(
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[NAME ...]")] = (),
     out: Path = Path("report"),
     records: Folder = None,
+    full: bool = False,
+    runs: Folder = None,
+    data: Folder = None,
+    minutes: Number = None,
+    device: str = "auto",
+    tiny: bool = False,
 ) -> None:
     """Run the paper's experiments, compare with the paper, and write the report.
 
@@ -24,8 +31,14 @@ def reproduce(
         names: Experiments to run; all of them if none is named. 'wellposed list' shows their names.
         out: Folder for index.html and, in records/, one JSON file an experiment.
         records: Another folder for the records.
+        full: Train the models of the experiments named, at full size; best on a GPU. Their records end in -full.
+        runs: With --full, the folder that keeps the models; what is finished there is not trained again.
+        data: With --full, the data folder; $WELLPOSED_DATA or ~/.cache/wellposed/data if not given.
+        minutes: With --full, stop after so long; the same command goes on from there.
+        device: With --full, auto, cpu or cuda.
+        tiny: With --full, make everything small, to try the program.
     """
-    from wellposed.experiments import NAMES, get, run
+    from wellposed.experiments import NAMES, get, run, run_full
     from wellposed.records import save_record
     from wellposed.report import read_records
 
@@ -34,6 +47,12 @@ def reproduce(
     check_folder(records or out)  # as is a folder that cannot be made
     make_folder(out)
     folder = make_folder(records or out / "records")
+    if full and not names:
+        raise ArgumentError(
+            "--full trains for long: name the experiment, as in 'wellposed reproduce robustness --full'"
+        )
+    options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device, "tiny": tiny}
     for name in names or NAMES:
-        save_record(run(name, track=track_steps(name)), folder)
+        made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))
+        save_record(made, folder)
     print(f"report: {show_verdicts(read_records(folder), out)}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellposed._checks import seed as checked_seed
+from wellposed.experiments._campaign import Campaign
 from wellposed.records import Claim
 
 
@@ -30,6 +31,9 @@ class Experiment:
     """Takes a function that wraps its steps, for a progress bar, and then the seed if there is one."""
     seed: int | None = None
     """What its random numbers start from; ``None`` where nothing is random."""
+
+    full: Callable[[Campaign], Result] | None = None
+    """Of experiments on trained models: the one at full size, which trains them where they are missing."""
 
     def __post_init__(self) -> None:
         if self.seed is not None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
 
-from wellposed.errors import UnknownNameError
-from wellposed.experiments._experiment import Experiment
+from wellposed import presets
+from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.experiments._campaign import Campaign, folder_of_runs
+from wellposed.experiments._experiment import Experiment, Result
 from wellposed.records import Record, provenance
 
 T = TypeVar("T")
@@ -26,8 +30,11 @@ NAMES = (
     "condition-vs-size",
     "pareto",
     "default-perturbation",
+    "failure-modes",
 )
-"""The experiments, in the order of the paper."""
+"""The experiments: theory in the order of the paper, then those on trained models."""
+FULL = "-full"
+"""What the name of a record ends with that was made at full size."""
 
 
 def get(name: str) -> Experiment:
@@ -44,6 +51,50 @@ def run(name: str, *, track: Track = lambda steps: steps) -> Record:
     # The seed that is recorded is the one that is used.
     result = experiment.run(track) if experiment.seed is None else experiment.run(track, experiment.seed)
     seconds = time.perf_counter() - start
+    return _record(name, experiment, result, provenance(f"wellposed reproduce {name}", seconds, experiment.seed))
+
+
+def run_full(
+    name: str,
+    *,
+    runs: Path | None,
+    data: Path | None = None,
+    minutes: float | int | None = None,
+    device: str = "auto",
+    seeds: Sequence[int] = (0, 1, 2),
+    tiny: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Record:
+    """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
+
+    After ``minutes`` it stops with what there is; the same call goes on from there. ``tiny`` makes every model and
+    every data set small, to try the program: its record says so, and nothing else.
+    """
+    experiment = get(name)
+    if experiment.full is None:
+        having = [each for each in NAMES if get(each).full is not None]
+        raise ArgumentError(f"{name} needs no training: leave --full out; it is for {', '.join(having)}")
+    start = time.monotonic()
+    campaign = Campaign(
+        folder_of_runs(runs),
+        data,
+        deadline=float("inf") if minutes is None else start + 60 * minutes,
+        device=device,
+        seeds=tuple(seeds),
+        shrink=presets.tiny if tiny else lambda config: config,
+        say=say,
+    )
+    result = experiment.full(campaign)
+    if tiny:
+        result = replace(
+            result, finding=f"Tiny models, of no meaning. {result.finding}", data=result.data | {"tiny": True}
+        )
+    command = f"wellposed reproduce {name} --full --runs RUNS{' --tiny' if tiny else ''}"
+    made = provenance(command, time.monotonic() - start, experiment.seed)
+    return _record(f"{name}{FULL}", experiment, result, made)
+
+
+def _record(name: str, experiment: Experiment, result: Result, made: dict[str, Any]) -> Record:
     return Record(
         experiment=name,
         title=experiment.title,
@@ -52,5 +103,5 @@ def run(name: str, *, track: Track = lambda steps: steps) -> Record:
         finding=result.finding,
         claims=result.claims,
         data=result.data,
-        provenance=provenance(f"wellposed reproduce {name}", seconds, experiment.seed),
+        provenance=made,
     )

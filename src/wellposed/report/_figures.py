@@ -11,6 +11,7 @@ from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
 from wellposed.records import Record
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
+from wellposed.report._trained_figures import failure_modes
 
 Data = dict[str, Any]
 
@@ -291,5 +292,7 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "condition-vs-size": condition_vs_size,
     "pareto": pareto,
     "default-perturbation": default_perturbation,
+    "failure-modes": failure_modes,
+    "failure-modes-full": failure_modes,
 }
 """The drawing of every experiment, in the order in which a report shows them."""

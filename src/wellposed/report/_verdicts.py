@@ -57,6 +57,8 @@ def _difference(claim: Claim, gap: float) -> str:
 
 
 def overall(record: Record) -> str:
-    """The verdict on a whole experiment: the worst of its claims."""
+    """The verdict on a whole experiment: the worst of its claims, once all its runs are there."""
+    if record.data.get("missing"):
+        return "unfinished"
     words = {verdict.word for verdict in verdicts(record)}
     return "differs" if "differs" in words or not words else "corrected" if "corrected" in words else "reproduced"

@@ -107,9 +107,13 @@ class EvaluationConfig(Config):
     """The split whose result chooses the best epoch. ``"test"`` is what some publications did: the record says so."""
     patience: int | None = None
     """Stop after so many evaluations without a better one."""
+    keep: tuple[int, ...] = ()
+    """Epochs, counted from 1, whose weights stay in ``epochs/``: to measure later what nobody measured then."""
 
     def _check(self) -> None:
         at_least("evaluation", self, every=1, test_every=1, patience=1)
+        if any(epoch < 1 for epoch in self.keep):
+            raise ArgumentError(f"evaluation.keep counts epochs from 1, got {self.keep}")
 
 
 @dataclass(frozen=True, kw_only=True)

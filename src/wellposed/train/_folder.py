@@ -24,9 +24,10 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
 INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
 FAILED = "failed.json"
 """Why a run of a sweep did not go on."""
-_LEFT = ("best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
+EPOCHS = "epochs"
+_LEFT = (EPOCHS, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
 _OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, *_LEFT)
-_FREE = ("note", "name", "checkpoint_minutes", "graph", "compile")
+_FREE = ("note", "name", "checkpoint_minutes", "graph", "compile", "evaluation.keep")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""
 
 
@@ -34,6 +35,11 @@ def default_folder(config: RunConfig) -> Path:
     """``runs/NAME``, with the seed if it is not 0."""
     name = config.name or f"{config.data.task}-{config.model.get('layer', 's4ptd')}"
     return Path("runs") / (f"{name}-seed{config.seed}" if config.seed else name)
+
+
+def epoch_folder(folder: Path, epoch: int) -> Path:
+    """Where the weights after an epoch stay, where ``evaluation.keep`` names it."""
+    return folder / EPOCHS / f"{epoch:04d}"
 
 
 def make_run_folder(folder: Path) -> None:

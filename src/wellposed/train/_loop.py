@@ -42,6 +42,8 @@ class Loop:
         self._last: Reading | None = None
         self.on_best: Callable[[], object] = lambda: None
         """Called after a checkpoint that holds a better model than the one before it."""
+        self.on_kept: Callable[[int], object] = lambda epoch: None
+        """Called after an epoch that is to be kept, with the weights it is judged by."""
         self._better = False
 
     def run(self, deadline: float | None) -> bool:
@@ -157,6 +159,8 @@ class Loop:
                 splits[split] = session.evaluators[split]()
             if evaluation.select_on in splits:
                 self._judge(splits)
+            if course.epoch in evaluation.keep:
+                self.on_kept(course.epoch)
         session.tally.clear()
         course.logged = []
         self._row("epoch", splits)

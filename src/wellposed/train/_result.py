@@ -12,7 +12,16 @@ from wellposed.nn import PairClassifier, SequenceClassifier, SequenceModel, Sequ
 from wellposed.train._checkpoint import LAST, PREVIOUS, read_state
 from wellposed.train._config import RunConfig
 from wellposed.train._course import Course
-from wellposed.train._folder import CHECKPOINTS, CONFIG, FINAL, RECORD, read_config, read_json
+from wellposed.train._folder import (
+    CHECKPOINTS,
+    CONFIG,
+    FINAL,
+    INITIAL,
+    RECORD,
+    epoch_folder,
+    read_config,
+    read_json,
+)
 from wellposed.train._logs import Row, read_rows
 
 _MODELS: dict[str, type[SequenceModel]] = {
@@ -44,6 +53,10 @@ class RunResult:
             if (self.folder / name / "config.json").exists():
                 return load_model(self.folder / name, device)
         raise RecordError(f"{self.folder} has no model yet: it is written with a checkpoint after an evaluation")
+
+    def model_at(self, epoch: int, device: Any = None) -> SequenceModel:
+        """The model after an epoch of ``evaluation.keep``, and at 0 before training."""
+        return load_model(epoch_folder(self.folder, epoch) if epoch else self.folder / INITIAL, device)
 
     def rows(self) -> list[Row]:
         """The metrics, one row every so many steps and one an epoch."""

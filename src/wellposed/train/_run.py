@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from wellposed import data as _data
+from wellposed._files import make_folder
 from wellposed.data import SequenceDataset, store
 from wellposed.errors import ArgumentError, WellposedError
 from wellposed.train import _record as record
@@ -22,10 +23,12 @@ from wellposed.train._config import DataConfig, RunConfig
 from wellposed.train._course import finite
 from wellposed.train._folder import (
     CHECKPOINTS,
+    EPOCHS,
     FINAL,
     INITIAL,
     SUMMARY,
     default_folder,
+    epoch_folder,
     make_run_folder,
     only_one,
     open_folder,
@@ -38,7 +41,7 @@ from wellposed.train._objective import make_model
 from wellposed.train._progress import Silence, describe, make_progress
 from wellposed.train._result import RunResult, is_finished, load_run, result_of
 from wellposed.train._session import Session, make_session
-from wellposed.train._state import load_weights, restore
+from wellposed.train._state import load_weights, restore, whole
 from wellposed.train._stop import Stop, stopping_on_signals
 from wellposed.train._summary import summarize
 
@@ -137,6 +140,7 @@ def run_until(
             stop = signals = undo.enter_context(stopping_on_signals())
         loop = Loop(session, place, metrics, show, stop)
         loop.on_best = lambda: session.best_model().save_pretrained(place / "best", overwrite=True)
+        loop.on_kept = lambda epoch: _keep(session, place, epoch)
         with _explaining_memory(session, splits["train"]):
             done = loop.run(None if minutes is None else started + 60 * minutes)
         result = _end(session, place, show, done, summary, stop)
@@ -225,6 +229,15 @@ def _begin(
     begins = f"goes on at step {step}" if step else "begins"
     show.say(f"{folder} {begins}: {weights:,} parameters, {session.steps_an_epoch} steps an epoch, {fabric.device}")
     return session
+
+
+def _keep(session: Session, folder: Path, epoch: int) -> None:
+    """The weights as they are judged now, beside those of the epochs kept before."""
+    weights = whole(session.net.state_dict())  # by all processes
+    if session.fabric.is_global_zero:
+        make_folder(folder / EPOCHS)
+        session.shell.load_state_dict(weights)
+        session.shell.save_pretrained(epoch_folder(folder, epoch), overwrite=True)
 
 
 @contextmanager

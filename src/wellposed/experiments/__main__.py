@@ -1,0 +1,63 @@
+"""``python -m wellposed.experiments NAME``: an experiment where the packages of the command line are missing."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from wellposed._files import check_folder
+from wellposed.errors import WellposedError
+from wellposed.experiments import NAMES, Record, get, run, run_full, save_record
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point."""
+    asked = _parser().parse_args(arguments)
+    try:
+        get(asked.name)
+        check_folder(asked.records)  # before anything runs
+        record = _made(asked)
+        path = save_record(record, asked.records)
+    except WellposedError as error:
+        raise SystemExit(f"wellposed: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("wellposed: stopped") from None
+    print(record.finding)  # noqa: T201
+    for claim in record.claims:
+        bound = claim.kind if claim.kind.startswith("at ") else "expected"
+        print(f"{claim.text}: {claim.measured:.6g} ({bound} {claim.expected:.6g})")  # noqa: T201
+    print(f"record: {path}")  # noqa: T201
+
+
+def _made(asked: argparse.Namespace) -> Record:
+    if not asked.full:
+        return run(asked.name)
+    return run_full(
+        asked.name,
+        runs=asked.runs,
+        data=asked.data,
+        minutes=asked.minutes,
+        device=asked.device,
+        seeds=asked.seeds,
+        tiny=asked.tiny,
+        say=lambda line: print(line, flush=True),  # noqa: T201
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m wellposed.experiments", description="Run one experiment.")
+    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(NAMES)}")
+    parser.add_argument("--records", type=Path, default=Path("records"), metavar="DIR", help="where its record goes")
+    parser.add_argument("--full", action="store_true", help="at full size: trains models, best on a GPU")
+    parser.add_argument("--runs", type=Path, metavar="DIR", help="of --full: where the models are kept")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="of --full: the data folder")
+    parser.add_argument("--minutes", type=float, help="of --full: stop after so long; the same command goes on")
+    parser.add_argument("--device", default="auto", help="of --full: auto, cpu or cuda")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of --full")
+    parser.add_argument("--tiny", action="store_true", help="of --full: everything small, to try the program")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

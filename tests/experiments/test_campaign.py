@@ -1,0 +1,137 @@
+"""Experiments on trained models: in slices, each number once, and a record from the first slice on."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from wellposed.errors import ArgumentError
+from wellposed.experiments import __main__ as command
+from wellposed.experiments import _campaign as campaigns
+from wellposed.experiments import load_record, run_full, save_record
+from wellposed.experiments._campaign import Campaign, TimeIsUp
+from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
+from wellposed.presets import preset, tiny
+from wellposed.report import verdicts
+from wellposed.report._figures import figure_svg
+from wellposed.report._verdicts import overall
+from wellposed.train import load_run
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "data").mkdir()
+    return {"runs": tmp_path / "runs", "data": tmp_path / "data", "device": "cpu", "tiny": True}
+
+
+def test_what_is_measured_is_measured_once(tmp_path: Path):
+    campaign = Campaign(tmp_path)
+    job = campaign.job(tiny(preset("sinusoids-extrap-s4d")), 0)
+    (tmp_path / job.name).mkdir()
+    assert campaign.measured(job)("pi", lambda: {"value": 3.14159265}) == {"value": 3.14159}
+    assert campaign.measured(job)("pi", lambda: 1 / 0) == {"value": 3.14159}
+    late = Campaign(tmp_path, deadline=time.monotonic())
+    assert late.measured(job)("pi", lambda: 1 / 0) == {"value": 3.14159}
+    with pytest.raises(TimeIsUp):
+        late.measured(job)("e", lambda: 2.718)
+
+
+def test_jobs_keep_the_epochs_they_have(tmp_path: Path):
+    config = preset("sinusoids-extrap-s4d").replace(epochs=10)
+    job = Campaign(tmp_path).job(config, 2, keep=(1, 5, 10, 20))
+    assert job.config.evaluation.keep == (1, 5, 10)
+    assert (job.config.seed, job.name) == (2, "sinusoids-extrap-s4d-seed2")
+
+
+def test_failure_modes_in_slices(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    """The first slice has time for nothing, one that follows for one run, the last for all; none trains twice."""
+    nothing = run_full("failure-modes", seeds=[0], minutes=1e-9, **places)
+    assert len(nothing.data["missing"]) == 6
+    assert "Nothing is measured yet" in nothing.finding
+    assert (nothing.claims, overall(nothing)) == ([], "unfinished")
+    figure_svg(nothing.experiment, nothing.data)
+
+    trained: list[str] = []
+    original = campaigns.run
+
+    def once(config: Any, folder: Path, **options: Any) -> Any:
+        assert folder.name not in trained
+        trained.append(folder.name)
+        return original(config, folder, **options)
+
+    monkeypatch.setattr(campaigns, "run", once)
+    whole = run_full("failure-modes", seeds=[0], **places)
+    assert len(trained) == 6
+    assert whole.data["missing"] == []
+    assert len(whole.claims) == len(verdicts(whole)) == 4
+    again = run_full("failure-modes", seeds=[0], **places)
+    assert again.data == whole.data
+    assert len(trained) == 6
+    svg = figure_svg("failure-modes-full", whole.data)
+    assert svg.count("S4-PTD") >= 2
+
+
+def test_every_number_says_where_it_comes_from(places: dict[str, Any], tmp_path: Path):
+    record = run_full("failure-modes", seeds=[1], **places)
+    assert record.experiment == "failure-modes-full"
+    assert record.data["tiny"]
+    assert "of no meaning" in record.finding
+    for run in record.data["runs"]:
+        assert run["seed"] == 1
+        assert run["preset"].startswith("tiny-sinusoids")
+        assert run["epochs"] == run["of_epochs"] == 2
+        assert {"commit", "hardware", "device_minutes", "parameters", "date", "torch"} <= run.keys()
+    path = save_record(record, tmp_path)
+    assert path.stat().st_size < 300_000
+    assert load_record(path) == record
+    # the error in the record is that of the model in the folder
+    row = next(e for e in record.data["errors"] if (e["problem"], e["layer"]) == ("extrap", "s4d"))
+    done = load_run(places["runs"] / "sinusoids-extrap-s4d-seed1")
+    from wellposed.train import evaluate
+
+    found = evaluate(done, "unseen", data=places["data"], device="cpu")["mse_A"]
+    assert row["unseen"] == pytest.approx(found, rel=1e-4)
+
+
+def test_the_command_without_the_command_line(places: dict[str, Any], tmp_path: Path, capsys: Any):
+    arguments = ["failure-modes", "--full", "--tiny", "--device", "cpu", "--seeds", "0", "--minutes", "0.0001"]
+    arguments += ["--runs", str(places["runs"]), "--data", str(places["data"]), "--records", str(tmp_path / "records")]
+    command.main(arguments)
+    assert "Not complete: 6 of 6 runs" in capsys.readouterr().out
+    raw = json.loads((tmp_path / "records" / "failure-modes-full.json").read_text())
+    assert raw["provenance"]["command"] == "wellposed reproduce failure-modes --full --runs RUNS --tiny"
+    with pytest.raises(SystemExit, match="name a folder with --runs"):
+        command.main(["failure-modes", "--full", "--records", str(tmp_path / "records")])
+    with pytest.raises(SystemExit, match="no folder"):
+        command.main(["failure-modes", "--records", str(tmp_path / "no" / "records")])
+
+
+def test_theory_has_no_full_form(tmp_path: Path):
+    with pytest.raises(ArgumentError, match=r"pareto needs no training: .* failure-modes"):
+        run_full("pareto", runs=tmp_path)
+
+
+def test_waves_are_drawn_from_their_frequencies():
+    stream = torch.Generator().manual_seed(0)
+    s, A = drawn("interp", True, 2000, stream)
+    assert ((s <= 40) | (s >= 60)).all()
+    assert (s < 40).double().mean() == pytest.approx(0.5, abs=0.05)
+    assert 0 <= A.min() <= A.max() <= 1
+    s, _ = drawn("extrap", False, 100, stream)
+    assert 80 <= s.min() <= s.max() <= 100
+
+
+def test_the_read_out_fits_what_the_layer_lets_it_see():
+    """Features of waves that share a frequency are those of each wave alone, and the fit is a least-squares one."""
+    layer = fresh_layer("s4ptd", 0)
+    s, A = torch.tensor([3.0, 50.0, 3.0]).double(), torch.tensor([0.2, 0.7, 0.9]).double()
+    together = features(layer, (s, A))
+    for k in range(3):
+        torch.testing.assert_close(together[k], features(layer, (s[k : k + 1], A[k : k + 1]))[0])
+    waves = drawn("extrap", True, 100, torch.Generator().manual_seed(0))
+    assert ReadOut(layer, waves).error(waves) < 0.02 < waves[1].var().item()
