@@ -13,14 +13,18 @@ import torch
 from wellposed.errors import ArgumentError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import _campaign as campaigns
-from wellposed.experiments import load_record, run_full, save_record
+from wellposed.experiments import load_record, robustness, run_full, save_record
 from wellposed.experiments._campaign import Campaign, TimeIsUp
+from wellposed.experiments._fitted import fitted_model, toy_waves
+from wellposed.experiments._noise_measures import frequencies, worst
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
+from wellposed.nn import fourier_noise
 from wellposed.presets import preset, tiny
 from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall
-from wellposed.train import load_run
+from wellposed.systems import spikes
+from wellposed.train import evaluate, load_run
 
 
 @pytest.fixture
@@ -92,8 +96,6 @@ def test_every_number_says_where_it_comes_from(places: dict[str, Any], tmp_path:
     # the error in the record is that of the model in the folder
     row = next(e for e in record.data["errors"] if (e["problem"], e["layer"]) == ("extrap", "s4d"))
     done = load_run(places["runs"] / "sinusoids-extrap-s4d-seed1")
-    from wellposed.train import evaluate
-
     found = evaluate(done, "unseen", data=places["data"], device="cpu")["mse_A"]
     assert row["unseen"] == pytest.approx(found, rel=1e-4)
 
@@ -135,3 +137,50 @@ def test_the_read_out_fits_what_the_layer_lets_it_see():
         torch.testing.assert_close(together[k], features(layer, (s[k : k + 1], A[k : k + 1]))[0])
     waves = drawn("extrap", True, 100, torch.Generator().manual_seed(0))
     assert ReadOut(layer, waves).error(waves) < 0.02 < waves[1].var().item()
+
+
+def test_robustness_of_tiny_models(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    """A record of some runs, then of all; numbers in it are those of the models in the folder."""
+    monkeypatch.setattr(robustness, "AMPLITUDES", (0.1, 1.0))
+    monkeypatch.setattr(robustness, "CYCLES", (0.01, 0.2))
+    monkeypatch.setattr(robustness, "frequencies", lambda n: [3.0, 80.97])
+    order = robustness.groups
+    monkeypatch.setattr(robustness, "groups", lambda campaign: order(campaign)[:1] + order(campaign)[-1:])
+    record = run_full("robustness", seeds=[0], **places)
+    assert record.data["missing"] == []
+    assert record.data["models"][0]["name"] == "scifar-s4d-seed0"
+    assert {m["scale"] for m in record.data["models"]} == {"s4", "paper"}
+    assert len(record.claims) == 3
+    for m in record.data["models"]:
+        assert m["spectrum"]["frequency"] == [3.0, 80.97]
+        assert all(change > 0 for change in m["spectrum"]["change"] + m["spectrum"]["change_before"])
+        assert m["epochs"]["epoch"] == [1, 2]
+    first = record.data["models"][0]
+    done = load_run(places["runs"] / first["name"])
+    for name, noise in (("layer_noise", fourier_noise("layer")), ("input_noise", fourier_noise("input"))):
+        found = evaluate(done, noise=noise, data=places["data"], device="cpu")
+        assert first[name] == pytest.approx(found["accuracy"], abs=1e-6)
+    assert first["clean"] == pytest.approx(done.test_metrics["accuracy"], abs=1e-6)
+    figure_svg("robustness-full", record.data)
+    figure_svg("robustness-full", record.data | {"models": []})
+
+
+def test_the_full_form_trains_the_most_telling_models_first(tmp_path: Path):
+    names = [[job.name for job in group] for group in robustness.groups(Campaign(tmp_path))]
+    assert names[0] == ["scifar-s4d-seed0", "scifar-s4ptd-seed0"]
+    assert len({name for group in names for name in group}) == 18
+    assert all(len({job.config.epochs for job in group}) == 1 for group in robustness.groups(Campaign(tmp_path)))
+
+
+def test_sweeps_meet_every_spike():
+    at = frequencies(32)
+    assert {float(f"{w:.5g}") for w in spikes(32).frequency.tolist()} <= set(at)
+    assert at == sorted(at)
+    assert (at[0], at[-1]) == (1.0, 1000.0)
+    assert worst({"frequency": [1.0, 2.0, 3.0], "accuracy": [0.5, 0.2, 0.9]}) == (0.2, 2.0)
+
+
+def test_a_fitted_head_tells_the_waves_apart():
+    train, test = toy_waves(0)
+    model = fitted_model("s4ptd", "s4", 0, train)
+    assert evaluate(model, test, device="cpu")["accuracy"] > 0.95

@@ -14,11 +14,11 @@ from wellposed.report import verdicts
 RESULTS = Path(__file__).parents[2] / "results"
 OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
 SLOW = ("gamma-tables", "pareto", "default-perturbation", "decay-convergence", "resolvent-bound", "condition-vs-size")
-SLOW += ("failure-modes",)
+SLOW += ("failure-modes", "robustness")
 
 
-TRAINED = ("failure-modes",)
-"""On models: fitted in double precision, but through many steps, which round differently on other processors."""
+TRAINED = {"failure-modes": (0.01, 0.0), "robustness": (0.05, 2.0)}
+"""On models, which other processors round differently: relative, and in points of accuracy on 100 sequences."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES])
@@ -32,10 +32,10 @@ def test_every_claim_comes_out_and_equals_the_published_record(name: str):
     found = verdicts(record)
     assert found
     assert [v for v in found if v.word == "differs"] == []
-    digits = 1e-2 if name in TRAINED else 1e-3 if name in OPTIMISED else 1e-9
+    digits, points = TRAINED.get(name, (1e-3 if name in OPTIMISED else 1e-9, 0.0))
     for old, new in zip(published.claims, record.claims, strict=True):
         assert old.text == new.text
-        assert old.measured == pytest.approx(new.measured, rel=digits, abs=digits * old.tolerance + 1e-12)
+        assert old.measured == pytest.approx(new.measured, rel=digits, abs=digits * old.tolerance + points + 1e-12)
     assert published.provenance["commit"] != "unknown"
     assert record.provenance["seed"] == get(name).seed
 

@@ -31,6 +31,7 @@ NAMES = (
     "pareto",
     "default-perturbation",
     "failure-modes",
+    "robustness",
 )
 """The experiments: theory in the order of the paper, then those on trained models."""
 FULL = "-full"
