@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from wellposed.experiments._campaign import Campaign, TimeIsUp
 from wellposed.experiments._fitted import fitted_model, toy_waves
 from wellposed.experiments._noise_measures import frequencies, worst
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
-from wellposed.nn import fourier_noise
+from wellposed.nn import S4D, fourier_noise
 from wellposed.presets import preset, tiny
 from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall
 from wellposed.systems import spikes
-from wellposed.train import evaluate, load_run
+from wellposed.train import evaluate, load_run, run
+from wellposed.train._response import layer_response
 
 
 @pytest.fixture
@@ -85,11 +87,11 @@ def test_every_number_says_where_it_comes_from(places: dict[str, Any], tmp_path:
     assert record.experiment == "failure-modes-full"
     assert record.data["tiny"]
     assert "of no meaning" in record.finding
-    for run in record.data["runs"]:
-        assert run["seed"] == 1
-        assert run["preset"].startswith("tiny-sinusoids")
-        assert run["epochs"] == run["of_epochs"] == 2
-        assert {"commit", "hardware", "device_minutes", "parameters", "date", "torch"} <= run.keys()
+    for about in record.data["runs"]:
+        assert about["seed"] == 1
+        assert about["preset"].startswith("tiny-sinusoids")
+        assert about["epochs"] == about["of_epochs"] == 2
+        assert {"commit", "hardware", "device_minutes", "parameters", "date", "torch"} <= about.keys()
     path = save_record(record, tmp_path)
     assert path.stat().st_size < 300_000
     assert load_record(path) == record
@@ -184,3 +186,44 @@ def test_a_fitted_head_tells_the_waves_apart():
     train, test = toy_waves(0)
     model = fitted_model("s4ptd", "s4", 0, train)
     assert evaluate(model, test, device="cpu")["accuracy"] > 0.95
+
+
+def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):
+    """Finished runs, before training and after it; a run that was stopped is named."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    for layer, minutes in (("s4d", None), ("s4ptd", None), ("s5", 1e-6)):
+        config = preset(f"tiny-scifar-{layer}")
+        place = tmp_path / "runs" / f"scifar-{layer}-seed0"
+        run(config, place, data=tmp_path / "data", minutes=minutes, device="cpu", progress=False, summary=False)
+    record = run_full("certificates", runs=tmp_path / "runs")
+    assert record.data["missing"] == ["scifar-s5-seed0"]
+    assert "1 of 3 runs" in record.finding
+    s4d, ptd = record.data["models"]
+    assert (s4d["layer"], ptd["layer"]) == ("s4d", "s4ptd")
+    for model in (s4d, ptd):
+        for when in ("before", "after"):
+            assert len(model[when]["layers"]) == 2
+            for layer in model[when]["layers"]:
+                assert layer["value"] <= layer["upper"] <= layer["value"] * (1 + 1.01e-4)
+    # C alone learns: the last spike of n = 16 stays where it was, and S4-PTD has none
+    assert s4d["learns"] == "C"
+    assert s4d["after"]["layers"][0]["frequency"] == pytest.approx(80.97, abs=0.1)
+    assert ptd["after"]["layers"][0]["frequency"] < 60
+    figure_svg("certificates-full", record.data)
+    figure_svg("certificates-full", record.data | {"models": []})
+
+
+def test_a_certificate_is_what_the_layer_answers():
+    """A wave at the certified frequency comes out as large as certified, and no other wave larger."""
+    layer = S4D(4, d_state=8, dt_min=0.01, dt_max=0.1, seed=0).double().eval()
+    peak = layer_response(layer).worst[0]  # pyright: ignore[reportOptionalMemberAccess]
+    k = torch.arange(6000, dtype=torch.float64)
+    heights = []
+    with torch.no_grad():
+        for cycles in (peak.cycles, 0.7 * peak.cycles, 1.1 * peak.cycles):
+            waves = [f(2 * math.pi * cycles * k)[None, :, None].expand(-1, -1, 4) for f in (torch.cos, torch.sin)]
+            real, imag = (layer(wave)[0, -1, peak.channel] for wave in waves)
+            heights.append(math.hypot(real.item(), imag.item()))
+    assert heights[0] == pytest.approx(peak.value, rel=1e-3)
+    assert max(heights[1:]) < peak.value

@@ -32,6 +32,7 @@ NAMES = (
     "default-perturbation",
     "failure-modes",
     "robustness",
+    "certificates",
 )
 """The experiments: theory in the order of the paper, then those on trained models."""
 FULL = "-full"

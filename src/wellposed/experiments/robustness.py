@@ -258,7 +258,7 @@ def _worst_of(models: Sequence[dict[str, Any]], amplitude: float) -> str:
 
 
 EXPERIMENT = Experiment(
-    title="One wave breaks S4D, none breaks S4-PTD",
+    title="One wave breaks S4D and leaves S4-PTD calm",
     source="Section 5.2, figures of accuracies under noise",
     paper=(
         "On sequential CIFAR both models achieve high accuracies; contaminated by 10 % of noise cos(325.4 t), at a "

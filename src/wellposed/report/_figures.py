@@ -10,7 +10,7 @@ from typing import Any
 from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
 from wellposed.records import Record
-from wellposed.report._noise_figures import robustness
+from wellposed.report._noise_figures import certificates, robustness
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
 from wellposed.report._trained_figures import failure_modes
 
@@ -297,5 +297,7 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "failure-modes-full": failure_modes,
     "robustness": robustness,
     "robustness-full": robustness,
+    "certificates": certificates,
+    "certificates-full": certificates,
 }
 """The drawing of every experiment, in the order in which a report shows them."""

@@ -1,4 +1,4 @@
-"""Figures of accuracy under noise."""
+"""Figures of what noise does: to accuracy, and at worst to layers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
-from wellposed.report._style import S4D, THIRD, WIDTH, pyplot
+from wellposed.report._style import S4, S4D, THIRD, WIDTH, pyplot
 
 Data = dict[str, Any]
 Model = dict[str, Any]
@@ -50,7 +50,7 @@ def _finish(ax: Any, draw: Callable[..., None], data: Data, *, first: bool) -> N
         ax.set_xscale("log")
     if ax.lines and "log y" in logarithmic:
         ax.set_yscale("log")
-        ax.tick_params(axis="y", which="minor", labelleft=False)
+        _plain(ax.yaxis)
     if "accuracy" in y:
         ax.set_ylim(0, 103)
     if draw is not _accuracy_over_epochs and "frequency" in x:
@@ -111,3 +111,52 @@ _AXES: dict[Callable[..., None], tuple[str, str, str]] = {
     _accuracy_over_amplitude: ("amplitude at the last spike", "accuracy, %", "log x"),
     _accuracy_over_epochs: ("epoch (-- input noise, ·· layer)", "accuracy, %", ""),
 }
+
+
+def certificates(data: Data) -> Any:
+    """The largest response over frequencies of one run of each kind, and the certified supremum of all of them."""
+    plt = pyplot()
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(WIDTH, 6.4), height_ratios=[1, 1.2])
+    for layer, model in _most_trained(data["models"]).items():
+        style = {"color": _COLOURS[layer], "lw": 1.1}
+        for when, line in (("before", ":"), ("after", "-")):
+            curve = model[when]["curve"]
+            label = _NAMES[layer] if when == "after" else None
+            top.loglog(curve["cycles"], curve["largest"], line, label=label, **style)
+    top.set(xlabel="cycles a step (·· before training)", ylabel="largest response of any channel")
+    for layer, mark in (("s4", "s"), ("s4d", "o"), ("s4ptd", "o"), ("s5", "^"), ("s5ptd", "^")):
+        mine = [m for m in data["models"] if m["layer"] == layer]
+        points = [tuple(max(peak["value"] for peak in m[when]["layers"]) for when in ("before", "after")) for m in mine]
+        if points:
+            label = _NAMES.get(layer, "S4")
+            colour = _COLOURS.get(layer, S4)
+            bottom.loglog(*zip(*points, strict=True), mark, color=colour, ms=5, mfc="none", label=label)
+    if bottom.lines:
+        low, high = (f(*bottom.get_xlim(), *bottom.get_ylim()) for f in (min, max))
+        bottom.plot([low, high], [low, high], color="#888888", lw=0.8, ls=":")
+        bottom.legend(fontsize=9, loc="upper left")
+        for axis in (top.yaxis, bottom.xaxis, bottom.yaxis):
+            _plain(axis)
+    if top.lines:
+        top.legend(fontsize=9, loc="upper left")
+    bottom.set(xlabel="certified supremum before training", ylabel="after training")
+    return figure
+
+
+def _plain(axis: Any) -> None:
+    """Ticks at 1, 2 and 5 of a decade or two, as numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _most_trained(models: list[Model]) -> dict[str, Model]:
+    """One of S4D and one of S4-PTD that have a curve: on images, where all parameters learn, if there are such."""
+    found = {}
+    for layer in _PAIRS[0]:
+        mine = [m for m in models if m["layer"] == layer and "curve" in m["before"] and "curve" in m["after"]]
+        if mine:
+            found[layer] = max(mine, key=lambda m: (m["task"] == "scifar", m["learns"] == "all", m["name"]))
+    return found
