@@ -14,6 +14,7 @@ from wellposed._files import read_matrix
 from wellposed.cli import main
 from wellposed.errors import RecordError
 from wellposed.hippo import legs
+from wellposed.records import load_record
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -65,6 +66,9 @@ def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str, capsy
         (["analyze", "legs", "--n", "8", "--l", "9"], "l counts from 1 to n = 8, got 9"),
         (["analyze", "legs", "--n", "100000"], "n = 100000 is over 4000"),
         (["analyze", "legs", "--n", "4", "--bode", "x.docx"], "name it .png, .svg or .pdf"),
+        (["reproduce", "--full"], "0 experiments are named: name the experiment, one"),
+        (["reproduce", "pareto", "--full", "--runs", "runs"], "pareto needs no training"),
+        (["reproduce", "robustness", "--full"], "name a folder with --runs DIR"),
         (["reproduce", "cosine"], "did you mean 'cosine-response'"),
         (["diagonalize", "legz:8"], "unknown matrix 'legz'; did you mean 'legt' or 'legs'"),
         (["diagonalize", "legs"], "write legs:32"),
@@ -193,3 +197,14 @@ def test_complex_numbers_in_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "a.csv").write_text("1j, 2\n0, 1-0.5j\n")
     main(["diagonalize", str(tmp_path / "a.csv")])
     assert ", complex" in capsys.readouterr().out
+
+
+def test_a_slice_of_an_experiment_on_trained_models(tmp_path: Path):
+    """It ends well where runs are still to come, and says which."""
+    (tmp_path / "data").mkdir()
+    options = ("--full", "--tiny", "--runs", "runs", "--data", "data", "--minutes", "0.0001", "--device", "cpu")
+    done = wellposed("reproduce", "failure-modes", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    record = load_record(tmp_path / "report" / "records" / "failure-modes-full.json")
+    assert len(record.data["missing"]) == 18
+    assert "unfinished" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")

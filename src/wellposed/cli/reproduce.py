@@ -39,18 +39,22 @@ def reproduce(
         tiny: With --full, make everything small, to try the program.
     """
     from wellposed.experiments import NAMES, get, run, run_full
+    from wellposed.experiments._registry import check_full
     from wellposed.records import save_record
     from wellposed.report import read_records
 
     for name in names:
         get(name)  # an unknown name is found before anything runs
+    if full and len(names) != 1:
+        raise ArgumentError(
+            f"--full trains for long, and {len(names)} experiments are named: name the experiment, one, as in "
+            "'wellposed reproduce robustness --full --runs DIR'"
+        )
+    if full:
+        check_full(names[0], runs)
     check_folder(records or out)  # as is a folder that cannot be made
     make_folder(out)
     folder = make_folder(records or out / "records")
-    if full and not names:
-        raise ArgumentError(
-            "--full trains for long: name the experiment, as in 'wellposed reproduce robustness --full'"
-        )
     options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device, "tiny": tiny}
     for name in names or NAMES:
         made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))

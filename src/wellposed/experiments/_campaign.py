@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from wellposed._files import make_folder, write_whole
-from wellposed.errors import ArgumentError, RecordError
+from wellposed.errors import RecordError
 from wellposed.train import RunConfig, RunResult, load_run, run
 
 _LEAST_MINUTES = 0.05
@@ -186,16 +186,3 @@ def unfinished(missing: Sequence[str], total: int) -> str:
         return ""
     named = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
     return f" Not complete: {len(missing)} of {total} runs are not finished or not measured yet ({named})."
-
-
-def folder_of_runs(runs: Path | None) -> Path:
-    """The folder given, or what to do without one."""
-    if runs is None:
-        raise ArgumentError("the full form trains models and keeps them: name a folder with --runs DIR")
-    return runs
-
-
-def steps_to(epochs: int, wanted: Sequence[int]) -> Iterator[int]:
-    """Those of the epochs that a run has, and its last."""
-    yield from (epoch for epoch in wanted if epoch < epochs)
-    yield epochs

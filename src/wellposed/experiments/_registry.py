@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from wellposed import presets
+from wellposed._files import check_folder
 from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.experiments._campaign import Campaign, folder_of_runs
+from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.records import Record, provenance
 
@@ -72,13 +73,9 @@ def run_full(
     After ``minutes`` it stops with what there is; the same call goes on from there. ``tiny`` makes every model and
     every data set small, to try the program: its record says so, and nothing else.
     """
-    experiment = get(name)
-    if experiment.full is None:
-        having = [each for each in NAMES if get(each).full is not None]
-        raise ArgumentError(f"{name} needs no training: leave --full out; it is for {', '.join(having)}")
-    start = time.monotonic()
+    experiment, start = get(name), time.monotonic()
     campaign = Campaign(
-        folder_of_runs(runs),
+        check_full(name, runs),
         data,
         deadline=float("inf") if minutes is None else start + 60 * minutes,
         device=device,
@@ -86,6 +83,7 @@ def run_full(
         shrink=presets.tiny if tiny else lambda config: config,
         say=say,
     )
+    assert experiment.full is not None
     result = experiment.full(campaign)
     if tiny:
         result = replace(
@@ -94,6 +92,16 @@ def run_full(
     command = f"wellposed reproduce {name} --full --runs RUNS{' --tiny' if tiny else ''}"
     made = provenance(command, time.monotonic() - start, experiment.seed)
     return _record(f"{name}{FULL}", experiment, result, made)
+
+
+def check_full(name: str, runs: Path | None) -> Path:
+    """Refuse what ``run_full`` would refuse, before any folder is made; the folder of the runs."""
+    if get(name).full is None:
+        having = [each for each in NAMES if get(each).full is not None]
+        raise ArgumentError(f"{name} needs no training: leave --full out; it is for {', '.join(having)}")
+    if runs is None:
+        raise ArgumentError("the full form trains models and keeps them: name a folder with --runs DIR")
+    return check_folder(runs)
 
 
 def _record(name: str, experiment: Experiment, result: Result, made: dict[str, Any]) -> Record:

@@ -33,7 +33,9 @@ def failure_modes(data: Data) -> Any:
         (_curves if data["curves"] else _ends)(ax, data, problem)
         if any(error["problem"] == problem for error in data["errors"]):
             ax.set_yscale("log")
-        ax.set_title(f"{_PROBLEMS[problem]}, mean square", loc="left", fontsize=9.5)
+        ax.set_title(_PROBLEMS[problem], loc="left")
+        if problem == "extrap":
+            ax.set_ylabel("mean square error", fontsize=9)
         if problem == "extrap":
             ax.legend(fontsize=8)
     return figure
