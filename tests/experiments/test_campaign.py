@@ -75,8 +75,11 @@ def test_failure_modes_in_slices(places: dict[str, Any], monkeypatch: pytest.Mon
     assert len(trained) == 6
     assert whole.data["missing"] == []
     assert len(whole.claims) == len(verdicts(whole)) == 4
-    again = run_full("failure-modes", seeds=[0], **places)
-    assert again.data == whole.data
+    folder = places["runs"] / trained[0]
+    assert (folder / "epochs").is_dir()
+    again = run_full("failure-modes", seeds=[0], slim=True, **places)
+    assert not (folder / "epochs").exists()
+    assert run_full("failure-modes", seeds=[0], **places).data == again.data == whole.data
     assert len(trained) == 6
     svg = figure_svg("failure-modes-full", whole.data)
     assert svg.count("S4-PTD") >= 2

@@ -24,6 +24,7 @@ def reproduce(
     minutes: Number = None,
     device: str = "auto",
     tiny: bool = False,
+    slim: bool = False,
 ) -> None:
     """Run the paper's experiments, compare with the paper, and write the report.
 
@@ -37,6 +38,7 @@ def reproduce(
         minutes: With --full, stop after so long; the same command goes on from there.
         device: With --full, auto, cpu or cuda.
         tiny: With --full, make everything small, to try the program.
+        slim: With --full, keep no checkpoints of runs that are measured: a tenth of the space.
     """
     from wellposed.experiments import NAMES, get, run, run_full
     from wellposed.experiments._registry import check_full
@@ -55,7 +57,8 @@ def reproduce(
     check_folder(records or out)  # as is a folder that cannot be made
     make_folder(out)
     folder = make_folder(records or out / "records")
-    options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device, "tiny": tiny}
+    options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device}
+    options |= {"tiny": tiny, "slim": slim}
     for name in names or NAMES:
         made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))
         save_record(made, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from wellposed._files import make_folder, write_whole
-from wellposed.errors import RecordError
+from wellposed.errors import NotFiniteError, RecordError
 from wellposed.train import RunConfig, RunResult, load_run, run
 
 _LEAST_MINUTES = 0.05
 """What is worth beginning for: three seconds."""
 _PLAIN_FLOATS = 6
 """Significant digits of what is measured."""
+
+
+_FOR_GOING_ON = ("checkpoints", "best", "epochs")
+"""Nine tenths of a folder; the models before and after training stay, and all that was logged and measured."""
 
 
 class TimeIsUp(Exception):
@@ -45,6 +50,8 @@ class Campaign:
     seeds: tuple[int, ...] = (0, 1, 2)
     shrink: Callable[[RunConfig], RunConfig] = field(default=lambda config: config)
     """Applied to every config: ``presets.tiny``, to try an experiment in seconds."""
+    slim: bool = False
+    """Whether runs that are measured give up what only going on with them would need."""
     say: Callable[[str], None] = field(default=lambda line: None)
 
     @property
@@ -72,6 +79,9 @@ class Campaign:
                     measure(done, self.measured(job))
                 except TimeIsUp:
                     return
+                if self.slim:
+                    for name in _FOR_GOING_ON:
+                        shutil.rmtree(done.folder / name, ignore_errors=True)
 
     def result(self, job: Job) -> RunResult | None:
         """The run as it stands; nothing where it has not begun."""
@@ -98,15 +108,18 @@ def train(campaign: Campaign, jobs: Sequence[Job]) -> None:
             return
         left = campaign.minutes_left
         campaign.say(f"training {job.name}")
-        run(
-            job.config,
-            campaign.runs / job.name,
-            data=campaign.data,
-            minutes=None if left == float("inf") else left,
-            device=campaign.device,
-            progress=False,
-            summary=False,  # the certificates have what it would say
-        )
+        try:
+            run(
+                job.config,
+                campaign.runs / job.name,
+                data=campaign.data,
+                minutes=None if left == float("inf") else left,
+                device=campaign.device,
+                progress=False,
+                summary=False,  # the certificates have what it would say
+            )
+        except NotFiniteError as error:  # the others need not wait for it; the record will miss it
+            campaign.say(f"{job.name} is given up for now: {error}")
 
 
 class Measured:

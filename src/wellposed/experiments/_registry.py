@@ -66,12 +66,14 @@ def run_full(
     device: str = "auto",
     seeds: Sequence[int] = (0, 1, 2),
     tiny: bool = False,
+    slim: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Record:
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
     After ``minutes`` it stops with what there is; the same call goes on from there. ``tiny`` makes every model and
-    every data set small, to try the program: its record says so, and nothing else.
+    every data set small, to try the program: its record says so, and nothing else. ``slim`` removes checkpoints
+    and kept epochs of runs that are measured.
     """
     experiment, start = get(name), time.monotonic()
     campaign = Campaign(
@@ -81,6 +83,7 @@ def run_full(
         device=device,
         seeds=tuple(seeds),
         shrink=presets.tiny if tiny else lambda config: config,
+        slim=slim,
         say=say,
     )
     assert experiment.full is not None
