@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from wellposed.errors import ArgumentError
+from wellposed.errors import ArgumentError, NotFiniteError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import _campaign as campaigns
 from wellposed.experiments import load_record, robustness, run_full, save_record
@@ -54,6 +54,7 @@ def test_jobs_keep_the_epochs_they_have(tmp_path: Path):
     assert (job.config.seed, job.name) == (2, "sinusoids-extrap-s4d-seed2")
 
 
+@pytest.mark.slow
 def test_failure_modes_in_slices(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """The first slice has time for nothing, one that follows for one run, the last for all; none trains twice."""
     nothing = run_full("failure-modes", seeds=[0], minutes=1e-9, **places)
@@ -83,6 +84,47 @@ def test_failure_modes_in_slices(places: dict[str, Any], monkeypatch: pytest.Mon
     assert len(trained) == 6
     svg = figure_svg("failure-modes-full", whole.data)
     assert svg.count("S4-PTD") >= 2
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_give_the_same_numbers(places: dict[str, Any], tmp_path: Path):
+    """In processes, stopped in between, with weights of epochs kept; what is to be continued travels light."""
+    alone = run_full("failure-modes", seeds=[0], **places)
+    places |= {"runs": tmp_path / "together", "at_once": 3, "slim": True}
+    run_full("failure-modes", seeds=[0], minutes=0.1, **places)
+    for folder in (path for path in places["runs"].iterdir() if (path / "checkpoints").exists()):
+        assert [path.name for path in (folder / "checkpoints").iterdir()] in ([], ["last.safetensors"])
+    together = run_full("failure-modes", seeds=[0], **places)
+    assert together.data["missing"] == []
+    for name in ("errors", "maps", "curves"):
+        assert together.data[name] == alone.data[name]
+    assert {path.name for path in (places["runs"] / "sinusoids-extrap-s4d-seed0").iterdir()} >= {"initial", "final"}
+    runs = together.data["runs"]
+    assert 0 < sum(each["device_minutes"] for each in runs) < sum(each["run_minutes"] for each in runs) + 1
+
+
+def test_a_run_that_fails_is_named_and_not_tried_again(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    """Its numbers would not be finite again, and the others need not wait for it."""
+    tried: list[str] = []
+
+    def fails(config: Any, folder: Path, **options: Any) -> Any:
+        folder.mkdir(exist_ok=True)
+        tried.append(folder.name)
+        raise NotFiniteError("the loss is not finite at step 3")
+
+    monkeypatch.setattr(campaigns, "run", fails)
+    run_full("failure-modes", seeds=[0], **places)
+    record = run_full("failure-modes", seeds=[0], **places)
+    assert len(tried) == len(record.data["missing"]) == 6
+    assert all("not finite at step 3" in about["failed"] for about in record.data["runs"])
+
+
+def test_a_record_says_where_a_run_departs_from_its_preset(tmp_path: Path):
+    campaign = Campaign(tmp_path)
+    plain, other = robustness.groups(campaign)[0][0], robustness.groups(campaign)[-1][0]
+    assert campaigns.changed(plain.config) == ""
+    assert campaigns.changed(other.config) == "model.layer_options.scale = paper"
+    assert campaigns.changed(plain.config.replace(epochs=3, name="scifar-s4d")) == "epochs = 3"
 
 
 def test_every_number_says_where_it_comes_from(places: dict[str, Any], tmp_path: Path):
@@ -144,6 +186,7 @@ def test_the_read_out_fits_what_the_layer_lets_it_see():
     assert ReadOut(layer, waves).error(waves) < 0.02 < waves[1].var().item()
 
 
+@pytest.mark.slow
 def test_robustness_of_tiny_models(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """A record of some runs, then of all; numbers in it are those of the models in the folder."""
     monkeypatch.setattr(robustness, "AMPLITUDES", (0.1, 1.0))

@@ -23,6 +23,7 @@ def reproduce(
     data: Folder = None,
     minutes: Number = None,
     device: str = "auto",
+    at_once: int = 1,
     tiny: bool = False,
     slim: bool = False,
 ) -> None:
@@ -37,8 +38,9 @@ def reproduce(
         data: With --full, the data folder; $WELLPOSED_DATA or ~/.cache/wellposed/data if not given.
         minutes: With --full, stop after so long; the same command goes on from there.
         device: With --full, auto, cpu or cuda.
+        at_once: With --full, how many models to train side by side, each in a process of its own.
         tiny: With --full, make everything small, to try the program.
-        slim: With --full, keep no checkpoints of runs that are measured: a tenth of the space.
+        slim: With --full, keep only what going on needs: a tenth of the space.
     """
     from wellposed.experiments import NAMES, get, run, run_full
     from wellposed.experiments._registry import check_full
@@ -58,7 +60,7 @@ def reproduce(
     make_folder(out)
     folder = make_folder(records or out / "records")
     options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device}
-    options |= {"tiny": tiny, "slim": slim}
+    options |= {"at_once": at_once, "tiny": tiny, "slim": slim}
     for name in names or NAMES:
         made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))
         save_record(made, folder)

@@ -40,6 +40,7 @@ def _made(asked: argparse.Namespace) -> Record:
         minutes=asked.minutes,
         device=asked.device,
         seeds=asked.seeds,
+        at_once=asked.at_once,
         tiny=asked.tiny,
         slim=asked.slim,
         say=lambda line: print(line, flush=True),  # noqa: T201
@@ -56,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="of --full: stop after so long; the same command goes on")
     parser.add_argument("--device", default="auto", help="of --full: auto, cpu or cuda")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of --full")
-    parser.add_argument("--slim", action="store_true", help="of --full: keep no checkpoints of runs that are measured")
+    parser.add_argument("--at-once", type=int, default=1, metavar="K", help="of --full: train K runs side by side")
+    parser.add_argument("--slim", action="store_true", help="of --full: keep only what going on needs")
     parser.add_argument("--tiny", action="store_true", help="of --full: everything small, to try the program")
     return parser
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from wellposed import presets
+from wellposed._checks import positive_int
 from wellposed._files import check_folder
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.experiments._campaign import Campaign
@@ -65,15 +66,17 @@ def run_full(
     minutes: float | int | None = None,
     device: str = "auto",
     seeds: Sequence[int] = (0, 1, 2),
+    at_once: int = 1,
     tiny: bool = False,
     slim: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Record:
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
-    After ``minutes`` it stops with what there is; the same call goes on from there. ``tiny`` makes every model and
-    every data set small, to try the program: its record says so, and nothing else. ``slim`` removes checkpoints
-    and kept epochs of runs that are measured.
+    After ``minutes`` it stops with what there is; the same call goes on from there. ``at_once`` runs are trained side
+    by side, in processes. ``tiny`` makes every model and every data set small, to try the program: its record says so,
+    and nothing else. ``slim`` removes checkpoints and kept epochs of runs that are measured, and of others all
+    checkpoints but the last.
     """
     experiment, start = get(name), time.monotonic()
     campaign = Campaign(
@@ -82,6 +85,7 @@ def run_full(
         deadline=float("inf") if minutes is None else start + 60 * minutes,
         device=device,
         seeds=tuple(seeds),
+        at_once=positive_int(at_once, "at_once"),
         shrink=presets.tiny if tiny else lambda config: config,
         slim=slim,
         say=say,

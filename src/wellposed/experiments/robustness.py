@@ -157,12 +157,16 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured, test: Call
         measured(f"before {w:g}", lambda w=w: both(0, SAMPLE_BEFORE, w)[1])
     for c in CYCLES:
         measured(f"input cycles {c:g}", lambda c=c: seen(None, SAMPLE).input(cycles=c).accuracy)
+    trained = {row["epoch"]: row["train_accuracy"] for row in done.rows() if row["kind"] == "epoch"}
     for epoch in done.config.evaluation.keep:
-        measured(f"epoch {epoch}", lambda epoch=epoch: _at_epoch(seen(epoch, SAMPLE)))
+        measured(f"epoch {epoch}", lambda epoch=epoch: [*_at_epoch(seen(epoch, SAMPLE)), trained[epoch]])
 
 
-def _at_epoch(seen: UnderNoise) -> list[float]:
-    return [seen.clean, seen.layer().accuracy, seen.input().accuracy]
+_AT_EPOCHS = ("clean", "layer", "input", "train")
+
+
+def _at_epoch(seen: UnderNoise) -> tuple[float, float, float]:
+    return seen.clean, seen.layer().accuracy, seen.input().accuracy
 
 
 def _assembled(job: Job, measured: Measured) -> dict[str, Any]:
@@ -192,7 +196,7 @@ def _assembled(job: Job, measured: Measured) -> dict[str, Any]:
         found["spectrum"] = {"frequency": at, "accuracy": accuracy, "change": change, "change_before": before}
     if epochs:
         rows = [measured.get(f"epoch {e}") for e in epochs]
-        columns = {name: [row[k] for row in rows] for k, name in enumerate(("clean", "layer", "input"))}
+        columns = {name: [row[k] for row in rows] for k, name in enumerate(_AT_EPOCHS)}
         found["epochs"] = {"epoch": epochs, **columns}
     return found
 

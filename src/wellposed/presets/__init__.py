@@ -1,6 +1,6 @@
 """The paper's configurations, and those of the models it compares with, as functions that return a config."""
 
-from wellposed.presets._describe import describe
+from wellposed.presets._describe import describe, fields_of
 from wellposed.presets._estimate import Estimate, estimate
 from wellposed.presets._preset import Preset
 from wellposed.presets._s4 import lra_liquid_s4, lra_s4, lra_s4d, lra_s4ptd, lra_s4ptd_small
@@ -20,6 +20,7 @@ __all__ = [
     "TaskShape",
     "describe",
     "estimate",
+    "fields_of",
     "lra_liquid_s4",
     "lra_s4",
     "lra_s4d",

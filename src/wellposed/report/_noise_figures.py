@@ -96,13 +96,13 @@ def _accuracy_over_amplitude(ax: Any, data: Data, models: list[Model], style: Da
 
 
 def _accuracy_over_epochs(ax: Any, data: Data, models: list[Model], style: Data) -> None:
-    """Clean in full, noise on the input dashed, on the layers dotted."""
+    """Clean in full, noise on the input dashed, on the layers dotted; in training faintly."""
     have = [m for m in models if m.get("epochs")]
     have = [m for m in have if m["epochs"]["epoch"] == have[0]["epochs"]["epoch"]]
-    for name, line in (("clean", "-"), ("input", "--"), ("layer", ":")):
+    for name, line in (("clean", "-"), ("input", "--"), ("layer", ":"), ("train", "-")):
         if have:
-            at = have[0]["epochs"]["epoch"]
-            ax.plot(at, _per_cent(_mean(have, "epochs", name)), line, lw=1.3, color=style["color"])
+            at, faint = have[0]["epochs"]["epoch"], {"lw": 0.7, "alpha": 0.6} if name == "train" else {"lw": 1.3}
+            ax.plot(at, _per_cent(_mean(have, "epochs", name)), line, color=style["color"], **faint)
 
 
 _AXES: dict[Callable[..., None], tuple[str, str, str]] = {
