@@ -1,6 +1,9 @@
-"""What a run adds to its training steps, and how long an epoch takes: greyscale sCIFAR, batches of 64, on one GPU.
+"""What a run adds to its training steps, how long an epoch takes, and what precision does to accuracy.
 
     python benchmarks/train.py --data DIR --record results/bench-train-h200.json
+    python benchmarks/train.py --data DIR --only accuracy --record results/precision-h200.json
+
+Greyscale sCIFAR, batches of 64, on one GPU.
 
 A bare step is forward, backward and optimiser of one batch, captured in a CUDA graph and replayed. A run cuts its
 batches, follows its schedule, counts, looks for odd numbers, writes its metrics and shows how far it is. ``--tiny``
@@ -30,6 +33,7 @@ from wellposed.records import provenance
 from wellposed.train import RunConfig, run, with_overrides
 
 PRESET, EPOCHS = "scifar-grey-s4ptd", 5
+ACCURACY_EPOCHS, SEEDS = 6, (0, 1, 2)
 MOST_OVERHEAD, MOST_SECONDS = 0.03, 2.5
 """Bars: of a run over its bare step, and of an epoch with its evaluation."""
 
@@ -74,11 +78,23 @@ def measure(precision: str, config: RunConfig, splits: dict[str, SequenceDataset
     return row | {"overhead_met": inside / bare - 1 <= MOST_OVERHEAD, "epoch_met": epoch <= MOST_SECONDS}
 
 
+def accuracy(precision: str, config: RunConfig, splits: dict[str, SequenceDataset], device: str) -> dict[str, Any]:
+    """A row: test accuracy after a few epochs, for several seeds."""
+    row: dict[str, Any] = {"precision": precision, "epochs": ACCURACY_EPOCHS, "seeds": list(SEEDS), "test_accuracy": []}
+    for seed in SEEDS:
+        chosen = with_overrides(config, {"precision": precision, "epochs": ACCURACY_EPOCHS, "seed": seed})
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(chosen, folder, datasets=splits, device=device, progress=False, summary=False)
+            row["test_accuracy"].append(done.test_metrics["accuracy"])
+    return row | {"mean": statistics.mean(row["test_accuracy"]), "spread": statistics.stdev(row["test_accuracy"])}
+
+
 def main() -> None:
     """Measure, print, and with --record keep it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the data folder")
     parser.add_argument("--record", type=Path, help="write the rows and their provenance to this JSON file")
+    parser.add_argument("--only", choices=("speed", "accuracy"), help="measure one of the two")
     parser.add_argument("--tiny", action="store_true", help="a toy on the CPU, without graphs")
     options = parser.parse_args()
     device = "cpu" if options.tiny else "cuda"
@@ -89,16 +105,26 @@ def main() -> None:
     start, rows = time.perf_counter(), []
     folder = tempfile.mkdtemp() if options.tiny else options.data
     splits = {s: load(config.data.task, folder, s, **config.data.options) for s in ("train", "val", "test")}
-    for precision in ("tf32", "bf16"):
-        rows.append(measure(precision, config, splits, device))
-        print(
-            "{precision}: bare step {bare_ms:.3f} ms, in a run {run_ms:.3f} ms ({overhead:+.1%}), "
-            "an epoch with its evaluation {epoch_seconds:.2f} s".format(**rows[-1])
-        )
+    if options.only != "accuracy":
+        for precision in ("tf32", "bf16"):
+            rows.append(measure(precision, config, splits, device))
+            print(
+                "{precision}: bare step {bare_ms:.3f} ms, in a run {run_ms:.3f} ms ({overhead:+.1%}), "
+                "an epoch with its evaluation {epoch_seconds:.2f} s".format(**rows[-1])
+            )
+    found = []
+    if options.only != "speed":
+        for precision in ("float32", "tf32", "bf16"):
+            found.append(accuracy(precision, config, splits, device))
+            print(
+                "{precision}: accuracy {mean:.2%} after {epochs} epochs, from seed to seed {spread:.2%}".format(
+                    **found[-1]
+                )
+            )
     if options.record:
         command = " ".join(["python benchmarks/train.py", *sys.argv[1:]])
         made = provenance(command, time.perf_counter() - start, seed=0)
-        record = {"preset": PRESET, "rows": rows, "provenance": made}
+        record = {"preset": PRESET, "rows": rows, "accuracy": found, "provenance": made}
         options.record.parent.mkdir(parents=True, exist_ok=True)
         options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

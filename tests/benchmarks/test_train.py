@@ -19,4 +19,6 @@ def test_tiny(tmp_path: Path):
     record = json.loads((tmp_path / "record.json").read_text())
     assert [row["precision"] for row in record["rows"]] == ["tf32", "bf16"]
     assert all(len(row["epochs"]) > 1 and row["bare_ms"] > 0 for row in record["rows"])
+    assert [row["precision"] for row in record["accuracy"]] == ["float32", "tf32", "bf16"]
+    assert all(0 <= a <= 1 for row in record["accuracy"] for a in row["test_accuracy"])
     assert record["provenance"]["command"].startswith("python benchmarks/train.py --tiny")
