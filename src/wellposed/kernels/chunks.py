@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wellposed.kernels.device import exporting
 from wellposed.kernels.diagonal import Spectrum
 from wellposed.kernels.padding import align_right
 from wellposed.kernels.recurrence import Recurrence
@@ -96,7 +97,7 @@ def joined(parts: list[Tensor]) -> Tensor:
 
 def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
     """``x.permute(order)``, written out: products of strided matrices would copy them each time, in backward too."""
-    if torch.compiler.is_exporting():
+    if exporting():
         return x.permute(order)
     return (_Permuted if torch.compiler.is_compiling() else _PermutedWithTangents).apply(x, order)
 

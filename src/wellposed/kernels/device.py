@@ -16,7 +16,7 @@ DotPrecision = Literal["tf32", "tf32x3", "bf16"]
 
 def triton_takes(*tensors: Tensor) -> bool:
     """Whether kernels can take these now: not inside ``torch.func`` or an export, which look into operations."""
-    return all(has_triton(t) for t in tensors) and not torch.compiler.is_exporting() and not transformed()
+    return all(has_triton(t) for t in tensors) and not exporting() and not transformed()
 
 
 def has_triton(tensor: Tensor) -> bool:
@@ -56,6 +56,19 @@ def shared_memory(device: torch.device) -> int:
     if device.type != "cuda":
         return 2**20
     return getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0)
+
+
+def exporting() -> bool:
+    """Whether this is recorded to be run elsewhere, by ``torch.export``."""
+    return _exporting()
+
+
+def _exporting() -> bool:
+    return torch.compiler.is_exporting()
+
+
+# Asked for real: PyTorch 2.11 compiles torch.compiler.is_exporting() into True, whatever it compiles for.
+_exporting._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def transformed() -> bool:

@@ -13,6 +13,7 @@ import torch
 
 from wellposed.errors import ArgumentError
 from wellposed.kernels import chunks, fft, fused
+from wellposed.kernels.device import exporting
 from wellposed.kernels.work import Output, Work
 
 Mode = str
@@ -51,7 +52,7 @@ def choose(work: Work, mode: str = "auto") -> str:
 
     What is exported need not run as it was trained: there the choice is always free.
     """
-    free = mode == "auto" or torch.compiler.is_exporting()
+    free = mode == "auto" or exporting()
     # The newest first: what is added is meant to be faster.
     fast = [name for name in BACKENDS if work.u.device.type in BACKENDS[name].fastest_on][::-1]
     for name in (*fast, *BACKENDS) if free else (mode,):

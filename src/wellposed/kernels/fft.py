@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wellposed.kernels.chunks import final_state, run_shared
+from wellposed.kernels.device import exporting
 from wellposed.kernels.diagonal import Spectrum
 from wellposed.kernels.recurrence import Recurrence
 from wellposed.kernels.scan import scan
@@ -20,7 +21,7 @@ from wellposed.kernels.work import Inputs, Output, Sequences, Work, in_both_dire
 
 def supports(work: Work) -> bool:
     """Not while a model is exported: exporters know no FFT of real numbers alone."""
-    return not torch.compiler.is_exporting()
+    return not exporting()
 
 
 def run(work: Work) -> Output:

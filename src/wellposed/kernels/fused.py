@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from wellposed.kernels import chunks as reference
-from wellposed.kernels.device import has_triton, transformed
+from wellposed.kernels.device import exporting, has_triton, transformed
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 
 
 def supports(work: Work) -> bool:
     """Sequences in float32 or bfloat16 on a GPU, with states of a size that its multiprocessors hold."""
-    if torch.compiler.is_exporting() or not has_triton(work.u):
+    if exporting() or not has_triton(work.u):
         return False
     weight = getattr(work.system, "weight", None)  # how often a mode counts, for which kernels find no gradient
     if weight is not None and weight.requires_grad:

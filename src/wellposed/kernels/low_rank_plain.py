@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from wellposed.kernels.device import exporting
+
 Modes = Float[Tensor, "channel mode"]
 Vectors = Float[Tensor, "channel _ state"]
 """Several, one below the other: columns of ``U`` or ``B``, rows of ``V`` or ``C``."""
@@ -82,7 +84,7 @@ def feedback(free: Moved, V: Vectors) -> tuple[Sequences, Tensor, Tensor]:
 
 def _solved(strict: Tensor, w: Tensor) -> Tensor:
     """``(I + strict)^-1 w`` for a strictly lower triangular matrix."""
-    if not torch.compiler.is_exporting():
+    if not exporting():
         return torch.linalg.solve_triangular(strict, w, upper=False, unitriangular=True)
     power, done = -strict, 1
     while done < strict.shape[-1]:  # (I - N)^-1 = (I + N) (I + N^2) (I + N^4) ...: few runtimes solve systems

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wellposed.kernels.device import transformed
+from wellposed.kernels.device import exporting, transformed
 
 GROUP = 16
 _FEW = 32
@@ -30,7 +30,7 @@ def scan(s: Steps, A: Float[Tensor, "channel state *state"], x0: State) -> Steps
 
     ``A`` may be of higher precision than the states: its powers are, and only their products with states are not.
     """
-    if torch.compiler.is_exporting():
+    if exporting():
         return doubling(s, A, x0)
     return _apply(s, A.to(s.dtype) if _few_matrices(s, A) else A, x0)
 

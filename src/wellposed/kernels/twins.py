@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from wellposed.kernels.device import transformed
+from wellposed.kernels.device import exporting, transformed
 
 Tensors = tuple[Tensor, ...]
 
@@ -24,7 +24,7 @@ class Twins(NamedTuple):
 
     def __call__(self, *inputs: Tensor) -> Tensors:
         """The results."""
-        looked_through = torch.compiler.is_compiling() or torch.compiler.is_exporting() or transformed()
+        looked_through = torch.compiler.is_compiling() or exporting() or transformed()
         if looked_through or inputs[0].is_mps:  # which lacks operations of complex numbers
             return self.plain(*inputs)
         return _Fast.apply(self, *inputs)
