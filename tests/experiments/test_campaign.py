@@ -14,12 +14,14 @@ import torch
 from wellposed.errors import ArgumentError, NotFiniteError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import _campaign as campaigns
-from wellposed.experiments import load_record, robustness, run_full, save_record
-from wellposed.experiments._campaign import Campaign, TimeIsUp
+from wellposed.experiments import ablation, load_record, robustness, run_full, save_record
+from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, Start, order
+from wellposed.experiments._campaign import Campaign, TimeIsUp, shortened
 from wellposed.experiments._fitted import fitted_model, toy_waves
 from wellposed.experiments._noise_measures import frequencies, worst
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
-from wellposed.nn import S4D, fourier_noise
+from wellposed.hippo import legs
+from wellposed.nn import S4D, S4PTD, fourier_noise
 from wellposed.presets import preset, tiny
 from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
@@ -232,6 +234,75 @@ def test_a_fitted_head_tells_the_waves_apart():
     train, test = toy_waves(0)
     model = fitted_model("s4ptd", "s4", 0, train)
     assert evaluate(model, test, device="cpu")["accuracy"] > 0.95
+
+
+def test_shorter_runs_have_shorter_schedules_and_say_so(tmp_path: Path):
+    config = preset("lra-pathfinder-s4ptd")
+    config = config.replace(schedule=config.schedule.replace(steps=800_000))
+    short = shortened(config, config.epochs // 3)
+    assert short.epochs == config.epochs // 3
+    then, now = config.schedule, short.schedule
+    assert (then.steps, then.warmup_steps) == (800_000, 150_000)
+    assert (now.steps, now.warmup_steps) == (266_667, 50_000)
+    job = Campaign(tmp_path, epochs=7).job(preset("scifar-s4d"), 1, keep=(1, 50))
+    assert (job.name, job.config.epochs, job.config.evaluation.keep) == ("scifar-s4d-7epochs-seed1", 7, (1, 7))
+    assert campaigns.changed(job.config) == "epochs = 7"
+    assert Campaign(tmp_path, epochs=70).job(preset("scifar-s4d"), 1).name == "scifar-s4d-seed1"
+
+
+def test_the_ablation_goes_through_every_gamma_and_every_control():
+    starts = [start for some in order() for start in some]
+    assert len(set(starts)) == len(starts) == 24
+    assert {s.exponent for s in starts if s.kind == "gamma"} == set(GAMMAS)
+    assert {s.exponent for s in starts if s.kind == "random"} == set(RANDOM)
+    assert {s.exponent for s in starts if s.kind == "legt"} == set(LEGT)
+    assert {s.kind for s in order()[0] + order()[1]} == {"gamma", "s4d", "s4", "random", "legt"}
+
+
+def test_random_perturbations_have_the_size_that_gamma_gives():
+    """At n = 32, as the ablation has it; and what is described is what the layer starts from."""
+    for exponent in (2, 6):
+        wanted = Start("gamma", exponent).described(32)
+        found = Start("random", exponent).described(32)
+        assert found["rel"] == pytest.approx(wanted["rel"], rel=1e-3)
+        assert found["condition"] > 3 * wanted["condition"]
+    start = Start("gamma", 6)
+    layer = S4PTD(2, 32, scale="s4", seed=0, **start.options)
+    d = start.perturbation(32)
+    assert d is not None
+    poles = d.half().Lambda
+    assert torch.equal(layer.A_imag[0].detach(), poles.imag.float())
+
+
+def test_s4d_drops_what_makes_the_matrix_not_normal():
+    found = Start("s4d").described(8)
+    A = legs(8)[0]
+    normal = A + legs(8)[1].outer(legs(8)[1])
+    assert found["rel"] == pytest.approx(torch.linalg.matrix_norm(A - normal, 2) / torch.linalg.matrix_norm(A, 2))
+    torch.testing.assert_close(normal @ normal.mT, normal.mT @ normal)
+
+
+@pytest.mark.slow
+def test_the_ablation_of_tiny_models(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    few = [[Start("gamma", 1), Start("gamma", 3), Start("gamma", 9)], [Start("random", 6), Start("s4d"), Start("s4")]]
+    monkeypatch.setattr(ablation, "order", lambda: few)
+    nothing = run_full("ablation", minutes=1e-9, **places)
+    assert len(nothing.data["missing"]) == 6
+    figure_svg("ablation-full", nothing.data)
+    record = run_full("ablation", **places)
+    assert record.data["missing"] == []
+    assert [run["seed"] for run in record.data["runs"]] == [0] * 6
+    first, *_, exact = record.data["points"]
+    assert (first["name"], exact["name"], exact["kappa"]) == ("gamma-1e1", "s4", None)
+    done = load_run(places["runs"] / first["run"])
+    assert first["accuracy"] == pytest.approx(done.test_metrics["accuracy"], abs=1e-6)
+    noisy = evaluate(done, noise=fourier_noise("layer"), data=places["data"], device="cpu")
+    assert first["noisy"] == pytest.approx(noisy["accuracy"], abs=1e-6)
+    changes = record.data["runs"][0]["changed"]
+    assert "gamma = 10.0" in changes
+    assert "rel = none" in changes
+    assert "Controls" in record.finding
+    figure_svg("ablation-full", record.data)
 
 
 def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):

@@ -424,6 +424,24 @@ def test_wrong_calls(call: Any, error: type[Exception], match: str):
         call(unchecked(S4D(3, 6)))
 
 
+@pytest.mark.parametrize(
+    "knobs", [{"gamma": 10.0}, {"rel": 1e-3, "method": "gaussian"}, {"hippo": "legt", "gamma": 1000}]
+)
+def test_a_perturbation_by_its_options_is_the_one_that_ptd_makes(knobs: dict[str, Any]):
+    """Also where a layer of the same options has learnt in the meantime."""
+    options = {name: value for name, value in knobs.items() if name != "hippo"}
+    A, B = (hippo.legt if "hippo" in knobs else hippo.legs)(8)
+    columns = "unit" if "gamma" in knobs else "optimal"
+    made = S4PTD(3, hippo=(A, B), perturbation=ptd(A, stable=True, columns=columns, **options), dtype=torch.float64)
+    first = S4PTD(3, 8, dtype=torch.float64, **knobs)
+    with torch.no_grad():
+        for parameter in first.parameters():
+            parameter.fill_(1.0)
+    again = S4PTD(3, 8, dtype=torch.float64, **knobs)
+    for name in ("A_log_real", "A_imag", "B"):
+        torch.testing.assert_close(getattr(again, name), getattr(made, name))
+
+
 def unchecked(layer: Any) -> Any:
     """The layer as a user meets it, without the checks of annotations that tests add."""
     forward, step = (getattr(m, "__wrapped__", m) for m in (type(layer).forward, type(layer).step))
@@ -446,6 +464,9 @@ def call_with(layer: Any, **options: Any) -> Any:
         (lambda: S5(3, 6, blocks=4), ArgumentError, "blocks = 4 must divide d_state = 6"),
         (lambda: S4PTD(3, 6, rel=0.1, cond=4.0), ArgumentError, "one knob"),
         (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], stable=True), rel=0.1), ArgumentError, "not both"),
+        (lambda: S4PTD(3, 6, rel=0.1, gamma=4.0), ArgumentError, "one knob"),
+        (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], stable=True), gamma=2), ArgumentError, "not both"),
+        (lambda: S4PTD(3, 32, rel=0.1, method="gaussian"), UnstableError, "gaussian"),
         (lambda: S4PTD(3, 8, perturbation=ptd(hippo.legs(6)[0], stable=True)), ShapeError, "8 x 8"),
         (lambda: S4PTD(3, perturbation=ptd(hippo.legt(6)[0], stable=True)), ArgumentError, "another matrix"),
         (lambda: S4PTD(3, perturbation=ptd(hippo.legs(16)[0], rel=0.3)), UnstableError, r"max Re\(Lambda\) = 0\.\d"),

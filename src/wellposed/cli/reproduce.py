@@ -23,6 +23,8 @@ def reproduce(
     data: Folder = None,
     minutes: Number = None,
     device: str = "auto",
+    seeds: tuple[int, ...] = (),
+    epochs: int | None = None,
     at_once: int = 1,
     tiny: bool = False,
     slim: bool = False,
@@ -38,6 +40,8 @@ def reproduce(
         data: With --full, the data folder; $WELLPOSED_DATA or ~/.cache/wellposed/data if not given.
         minutes: With --full, stop after so long; the same command goes on from there.
         device: With --full, auto, cpu or cuda.
+        seeds: With --full, seeds of the runs; those of the experiment if not given.
+        epochs: With --full, cut longer runs short, their schedules too; names of these runs say so.
         at_once: With --full, how many models to train side by side, each in a process of its own.
         tiny: With --full, make everything small, to try the program.
         slim: With --full, keep only what going on needs: a tenth of the space.
@@ -60,6 +64,7 @@ def reproduce(
     make_folder(out)
     folder = make_folder(records or out / "records")
     options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device}
+    options |= {"seeds": seeds or None, "epochs": epochs}
     options |= {"at_once": at_once, "tiny": tiny, "slim": slim}
     for name in names or NAMES:
         made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))

@@ -54,6 +54,8 @@ class Campaign:
     """Of ``time.monotonic()``."""
     device: str = "auto"
     seeds: tuple[int, ...] = (0, 1, 2)
+    epochs: int | None = None
+    """Where runs are to be shorter than their presets have them; their names say so."""
     at_once: int = 1
     """Runs that are trained side by side, each in a process of its own: a small model does not fill a card."""
     shrink: Callable[[RunConfig], RunConfig] = field(default=lambda config: config)
@@ -67,10 +69,11 @@ class Campaign:
         """Of this slice."""
         return (self.deadline - time.monotonic()) / 60
 
-    def job(self, config: RunConfig, seed: int, *, keep: Sequence[int] = (), suffix: str = "") -> Job:
+    def job(self, config: RunConfig, seed: int, *, keep: Sequence[int] = (), name: str = "") -> Job:
         """The run of a preset with a seed, weights of some epochs kept."""
-        name = f"{config.name}{suffix}-seed{seed}"
-        config = self.shrink(config).replace(seed=seed)
+        shorter = self.epochs is not None and self.epochs < config.epochs
+        name = f"{name or config.name}{f'-{self.epochs}epochs' if shorter else ''}-seed{seed}"
+        config = self.shrink(shortened(config, self.epochs) if shorter else config).replace(seed=seed)
         kept = tuple(epoch for epoch in keep if epoch < config.epochs)
         return Job(name, config.replace(evaluation=config.evaluation.replace(keep=(*kept, config.epochs))))
 
@@ -140,6 +143,22 @@ class Campaign:
     def measured(self, job: Job) -> Measured:
         """What is known of a run besides its own record."""
         return Measured(self.runs / job.name / "measured.json", self)
+
+
+def shortened(config: RunConfig, epochs: int | None) -> RunConfig:
+    """The same in fewer epochs: what the schedule counts in steps or epochs shrinks with them."""
+    share = (epochs or config.epochs) / config.epochs
+    schedule = config.schedule
+
+    def fewer(steps: int | None) -> int | None:
+        return None if steps is None else max(round(share * steps), 1)
+
+    schedule = schedule.replace(
+        warmup_epochs=round(share * schedule.warmup_epochs, 6) or 0,
+        warmup_steps=fewer(schedule.warmup_steps),
+        steps=fewer(schedule.steps),
+    )
+    return config.replace(epochs=round(share * config.epochs), schedule=schedule)
 
 
 def train(campaign: Campaign, jobs: Sequence[Job]) -> None:

@@ -34,6 +34,8 @@ class Experiment:
 
     full: Callable[[Campaign], Result] | None = None
     """Of experiments on trained models: the one at full size, which trains them where they are missing."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Of the runs of the full form, unless told otherwise."""
 
     def __post_init__(self) -> None:
         if self.seed is not None:

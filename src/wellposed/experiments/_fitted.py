@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -28,9 +29,12 @@ def toy_waves(seed: int) -> tuple[SequenceDataset, SequenceDataset]:
         return train, test
 
 
-def fitted_model(layer: str, scale: str, seed: int, train: SequenceDataset) -> SequenceClassifier:
+def fitted_model(
+    layer: str, scale: str, seed: int, train: SequenceDataset, options: Mapping[str, Any] | None = None
+) -> SequenceClassifier:
     """Blocks as the robustness test has them, in single precision; the head is a least-squares fit in double."""
-    options = {"d_state": STATES, "scale": scale} | ({"rel": 0.1} if layer == "s4ptd" else {})
+    usual = {"rel": 0.1} if layer == "s4ptd" else {}
+    options = {"d_state": STATES, "scale": scale} | dict(usual if options is None else options)
     model = SequenceClassifier(
         1,
         CLASSES,

@@ -34,6 +34,7 @@ NAMES = (
     "default-perturbation",
     "failure-modes",
     "robustness",
+    "ablation",
     "certificates",
 )
 """The experiments: theory in the order of the paper, then those on trained models."""
@@ -65,7 +66,8 @@ def run_full(
     data: Path | None = None,
     minutes: float | int | None = None,
     device: str = "auto",
-    seeds: Sequence[int] = (0, 1, 2),
+    seeds: Sequence[int] | None = None,
+    epochs: int | None = None,
     at_once: int = 1,
     tiny: bool = False,
     slim: bool = False,
@@ -73,10 +75,10 @@ def run_full(
 ) -> Record:
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
-    After ``minutes`` it stops with what there is; the same call goes on from there. ``at_once`` runs are trained side
-    by side, in processes. ``tiny`` makes every model and every data set small, to try the program: its record says so,
-    and nothing else. ``slim`` removes checkpoints and kept epochs of runs that are measured, and of others all
-    checkpoints but the last.
+    After ``minutes`` it stops with what there is; the same call goes on from there. ``epochs`` cuts longer runs short,
+    their schedules too, and their names say so. ``at_once`` runs are trained side by side, in processes. ``tiny`` makes
+    every model and every data set small, to try the program: its record says so, and nothing else. ``slim`` removes
+    checkpoints and kept epochs of runs that are measured, and of others all checkpoints but the last.
     """
     experiment, start = get(name), time.monotonic()
     campaign = Campaign(
@@ -84,7 +86,8 @@ def run_full(
         data,
         deadline=float("inf") if minutes is None else start + 60 * minutes,
         device=device,
-        seeds=tuple(seeds),
+        seeds=tuple(experiment.seeds if seeds is None else seeds),
+        epochs=None if epochs is None else positive_int(epochs, "epochs"),
         at_once=positive_int(at_once, "at_once"),
         shrink=presets.tiny if tiny else lambda config: config,
         slim=slim,

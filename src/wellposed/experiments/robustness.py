@@ -97,7 +97,7 @@ def _other_scale(campaign: Campaign, layer: str, seed: int) -> Job:
     config = preset(f"scifar-{layer}")
     options = {**config.model["layer_options"], "scale": "paper"}
     config = config.replace(model={**config.model, "layer_options": options})
-    return campaign.job(config, seed, keep=KEPT, suffix="-scale-paper")
+    return campaign.job(config, seed, keep=KEPT, name=f"{config.name}-scale-paper")
 
 
 def full(campaign: Campaign) -> Result:

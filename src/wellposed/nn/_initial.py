@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import torch
@@ -18,6 +18,7 @@ from wellposed.linalg import Diagonalization, ptd
 
 Hippo = str | tuple[Any, Any]
 Scale = Literal["paper", "s4"]
+Method = Literal["auto", "rank-one", "optimized", "gaussian"]
 SCALES = ("paper", "s4")
 _FLOOR = 1e-12  # of the largest eigenvalue: stands for a real part that is zero on paper
 
@@ -111,6 +112,8 @@ def perturbed(
     rel: float | int | None,
     cond: float | int | None,
     scale: Scale,
+    gamma: float | int | None = None,
+    method: Method = "auto",
 ) -> Modes:
     """The modes of ``A + E``, from a diagonalisation given or one made here.
 
@@ -122,9 +125,11 @@ def perturbed(
     if perturbation is not None and not isinstance(perturbation, Diagonalization):
         raise ArgumentError(f"perturbation is what ptd returns, got {type(perturbation).__name__}")
     if perturbation is None:
-        perturbation = ptd(A, stable=True, rel=rel, cond=cond)
-    elif rel is not None or cond is not None:
-        raise ArgumentError(f"give perturbation or rel = {rel}, cond = {cond}, not both")
+        perturbation = _made(A, hippo, scale, {"rel": rel, "cond": cond, "gamma": gamma}, method)
+    elif rel is not None or cond is not None or gamma is not None or method != "auto":
+        raise ArgumentError(
+            f"give perturbation or rel = {rel}, cond = {cond}, gamma = {gamma}, method = {method!r}, not both"
+        )
     d = perturbation
     if d.E.is_complex():
         raise ArgumentError("this perturbation is complex: a layer needs the conjugate pairs that a real one gives")
@@ -146,7 +151,26 @@ def perturbed(
         )
     half = d.half() if len(d.Lambda) == d.n else d
     V_inv = half.V_inv.resolve_conj()
-    return Modes(half.Lambda, V_inv @ B.to(V_inv.dtype), half.V, V_inv, _count(half.Lambda))
+    # Copies: parameters made of these learn, and the diagonalisation may be kept.
+    return Modes(half.Lambda.clone(), V_inv @ B.to(V_inv.dtype), half.V.clone(), V_inv.clone(), _count(half.Lambda))
+
+
+def _made(A: Tensor, hippo: Hippo, scale: Scale, knobs: dict[str, Any], method: Method) -> Diagonalization:
+    """By ``ptd``; of a named matrix once for all layers of a model, as gamma takes seconds."""
+    plain = all(type(value) in (int, float, type(None)) for value in knobs.values())
+    if isinstance(hippo, str) and plain:
+        return _kept(hippo, len(A), scale, method, *knobs.values())
+    return _by_ptd(A, method, **knobs)
+
+
+@lru_cache(maxsize=64)
+def _kept(hippo: str, n: int, scale: Scale, method: Method, *knobs: float | int | None) -> Diagonalization:
+    return _by_ptd(dense(hippo, n, scale)[0], method, *knobs)
+
+
+def _by_ptd(A: Tensor, method: Method, rel: Any, cond: Any, gamma: Any) -> Diagonalization:
+    columns = "optimal" if gamma is None else "unit"
+    return ptd(A, stable=True, method=method, rel=rel, cond=cond, gamma=gamma, columns=columns)
 
 
 @_on_the_cpu

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wellposed.linalg import Diagonalization
-from wellposed.nn._initial import Hippo
+from wellposed.nn._initial import Hippo, Method
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -20,3 +20,7 @@ class PerturbationConfig:
     """Size of the perturbation relative to the matrix; 0.1 if nothing is said."""
     cond: float | int | None = None
     """Condition number of the eigenvectors to reach instead."""
+    gamma: float | int | None = None
+    """Or the minimiser of ``kappa(V) + gamma ||E||_F``, columns of ``V`` of length 1, as the paper has it."""
+    method: Method = "auto"
+    """How the perturbation is found, as of ``ptd``; ``"gaussian"`` is a random one, seldom stable unless small."""

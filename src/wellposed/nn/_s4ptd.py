@@ -36,6 +36,13 @@ class S4PTD(DiagonalLayer):
     @built_from(S4PTDConfig)
     def __init__(self, config: S4PTDConfig) -> None:
         modes = perturbed(
-            config.hippo, config.d_state, config.perturbation, config.rel, config.cond, scale=config.scale
+            config.hippo,
+            config.d_state,
+            config.perturbation,
+            config.rel,
+            config.cond,
+            scale=config.scale,
+            gamma=config.gamma,
+            method=config.method,
         )
         super().__init__(config, modes)

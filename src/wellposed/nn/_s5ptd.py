@@ -41,5 +41,14 @@ class S5PTD(MIMOLayer):
         if states is None and isinstance(config.hippo, str) and config.perturbation is None:
             states = 64
         size = None if states is None else states // config.blocks
-        modes = perturbed(config.hippo, size, config.perturbation, config.rel, config.cond, scale=config.scale)
+        modes = perturbed(
+            config.hippo,
+            size,
+            config.perturbation,
+            config.rel,
+            config.cond,
+            scale=config.scale,
+            gamma=config.gamma,
+            method=config.method,
+        )
         super().__init__(config, blocks(modes, config.blocks))

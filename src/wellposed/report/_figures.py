@@ -10,6 +10,7 @@ from typing import Any
 from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
 from wellposed.records import Record
+from wellposed.report._ablation_figure import ablation
 from wellposed.report._noise_figures import certificates, robustness
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
 from wellposed.report._trained_figures import failure_modes
@@ -297,6 +298,8 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "failure-modes-full": failure_modes,
     "robustness": robustness,
     "robustness-full": robustness,
+    "ablation": ablation,
+    "ablation-full": ablation,
     "certificates": certificates,
     "certificates-full": certificates,
 }
