@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from wellposed.errors import ArgumentError, NotFiniteError
+from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import _campaign as campaigns
-from wellposed.experiments import ablation, load_record, robustness, run_full, save_record
+from wellposed.experiments import _shipped, ablation, load_record, robustness, run_full, save_record
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, Start, order
 from wellposed.experiments._campaign import Campaign, TimeIsUp, shortened
 from wellposed.experiments._fitted import fitted_model, toy_waves
+from wellposed.experiments._lra_table import TASKS, as_text, claims_of, table_rows
 from wellposed.experiments._noise_measures import frequencies, worst
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
 from wellposed.hippo import legs
@@ -27,7 +29,7 @@ from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall
 from wellposed.systems import spikes
-from wellposed.train import evaluate, load_run, run
+from wellposed.train import DataConfig, evaluate, load_run, run
 from wellposed.train._response import layer_response
 
 
@@ -303,6 +305,81 @@ def test_the_ablation_of_tiny_models(places: dict[str, Any], monkeypatch: pytest
     assert "rel = none" in changes
     assert "Controls" in record.finding
     figure_svg("ablation-full", record.data)
+
+
+def a_run(preset: str, seed: int, accuracy: float, changed: str = "", **facts: Any) -> dict[str, Any]:
+    """As records tell of it."""
+    about = {"name": f"{preset}-seed{seed}", "preset": preset, "changed": changed, "seed": seed, "finished": True}
+    about |= {"epochs": 40, "best_epoch": 38, "test": {"accuracy": accuracy}, "parameters": 1000, "device_minutes": 3.0}
+    return about | {"hardware": "H200"} | facts
+
+
+def test_the_table_puts_seeds_together_and_keeps_budgets_apart():
+    runs = [a_run("lra-listops-s5ptd", seed, value) for seed, value in enumerate((0.61, 0.63, 0.62))]
+    runs += [a_run("lra-text-s5ptd", 0, 0.9, "epochs = 3"), a_run("lra-text-s5ptd", 1, 0.88)]
+    runs += [a_run("lra-image-s4ptd", 0, 0.86), a_run("lra-image-s5ptd", 0, 0.88)]
+    runs += [a_run("lra-retrieval-s5ptd", 0, 0.9, "data.task = retrieval-peerread")]
+    runs += [a_run("lra-pathx-s5ptd", 0, 0.9, finished=False)]
+    rows = table_rows(runs)
+    listops, *texts, retrieval, _ = sorted(rows, key=lambda row: TASKS.index(row["preset"].split("-")[1]))[:5]
+    assert (listops["accuracy"], listops["seeds"], listops["published"]) == (62.0, [0, 1, 2], 62.75)
+    assert [row["changed"] for row in texts] == ["", "epochs = 3"]
+    assert retrieval["published"] is None  # other data than the published ones
+    claims = claims_of(rows)
+    assert [round(claim.measured, 2) for claim in claims] == [62.0, 88.0, 88.0]  # Image by the better of two
+    assert "lra-image-s5ptd" in claims[-1].text
+    text = as_text(rows, every=True)
+    assert ["lra-pathx-s5ptd", "98.52", "not trained yet"] in [row[:3] for row in text["rows"]]
+    assert "62.00 (61.00 to 63.00)" in [row[2] for row in text["rows"]]
+    assert all(len(row) == len(text["head"]) for row in text["rows"])
+
+
+@pytest.mark.slow
+def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: Path):
+    """Also where runs of earlier slices are elsewhere by now."""
+    (tmp_path / "records").mkdir()
+    places |= {"records": tmp_path / "records", "seeds": [0, 1]}
+    earlier = a_run("lra-text-s5ptd", 0, 0.88)
+    record = run_full("lra", only=["lra-listops-s5ptd"], **places)
+    assert [row["preset"] for row in record.data["rows"]] == ["tiny-lra-listops-s5ptd"]
+    assert record.data["rows"][0]["published"] is None
+    assert record.data["rows"][0]["lost_to_noise"] is not None
+    assert "lra-listops-s5ptd" not in record.data["missing"]
+    assert "lra-text-s5ptd" in record.data["missing"]
+    save_record(replace(record, data=record.data | {"runs": [earlier]}), tmp_path / "records")
+    again = run_full("lra", only=["lra-listops-s5ptd"], **places)
+    assert [row["preset"] for row in again.data["rows"]] == ["tiny-lra-listops-s5ptd", "lra-text-s5ptd"]
+    assert again.claims
+    figure_svg("lra-full", again.data)
+    with pytest.raises(UnknownNameError, match="Long Range Arena"):
+        run_full("lra", only=["scifar-s4d"], **places)
+    with pytest.raises(UnknownNameError, match="preset"):
+        run_full("lra", only=["lra-listop-s5ptd"], **places)
+
+
+@pytest.mark.slow
+def test_a_model_that_travels_is_measured_on_fresh_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = tiny(preset("lra-listops-s5ptd")).replace(name="lra-listops-s5ptd")
+    options = {"source": "generated", "train": 32, "val": 16, "test": 16}
+    config = config.replace(data=DataConfig(task="listops", options=options, batch_size=16), epochs=1)
+    (tmp_path / "data").mkdir()
+    done = run(config, tmp_path / "run", data=tmp_path / "data", device="cpu", progress=False, summary=False)
+    place = _shipped.ship(done, tmp_path / "weights")
+    assert (place / "model.safetensors").stat().st_size < 200_000
+    card = (place / "README.md").read_text(encoding="utf-8")
+    assert "lra-listops-s5ptd" in card
+    assert f"seed {config.seed}" in card
+    monkeypatch.setitem(_shipped.FRESH, "listops", {"train": 10, "val": 10, "test": 20})
+    (one,) = _shipped.shipped(tmp_path / "weights")
+    before, after = (dict(model.state_dict()) for model in (done.model("cpu"), one.model()))
+    for name, value in before.items():
+        torch.testing.assert_close(after[name], value, rtol=1e-3, atol=1e-5, check_dtype=False)
+    found = one.measured(seed=7)
+    assert found["items"] == 20
+    assert 0 <= found["layer_noise"] <= 1
+    monkeypatch.setattr(_shipped, "LIMIT", 1000)
+    with pytest.raises(ArgumentError, match=r"over 0.001 MB: ship a smaller"):
+        _shipped.ship(done, tmp_path / "weights")
 
 
 def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):

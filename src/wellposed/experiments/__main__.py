@@ -41,6 +41,8 @@ def _made(asked: argparse.Namespace) -> Record:
         device=asked.device,
         seeds=asked.seeds,
         epochs=asked.epochs,
+        only=asked.only,
+        records=asked.records,
         at_once=asked.at_once,
         tiny=asked.tiny,
         slim=asked.slim,
@@ -59,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help="of --full: auto, cpu or cuda")
     parser.add_argument("--seeds", type=int, nargs="+", help="of --full: those of the experiment unless given")
     parser.add_argument("--epochs", type=int, metavar="N", help="of --full: cut longer runs short, their schedules too")
+    parser.add_argument("--only", nargs="+", default=[], metavar="PRESET", help="of --full: train no others now")
     parser.add_argument("--at-once", type=int, default=1, metavar="K", help="of --full: train K runs side by side")
     parser.add_argument("--slim", action="store_true", help="of --full: keep only what going on needs")
     parser.add_argument("--tiny", action="store_true", help="of --full: everything small, to try the program")

@@ -56,6 +56,10 @@ class Campaign:
     seeds: tuple[int, ...] = (0, 1, 2)
     epochs: int | None = None
     """Where runs are to be shorter than their presets have them; their names say so."""
+    only: tuple[str, ...] = ()
+    """Names of presets: no others are trained or measured now; what is known of them is told all the same."""
+    records: Path | None = None
+    """Where records of earlier slices lie."""
     at_once: int = 1
     """Runs that are trained side by side, each in a process of its own: a small model does not fill a card."""
     shrink: Callable[[RunConfig], RunConfig] = field(default=lambda config: config)
@@ -80,7 +84,7 @@ class Campaign:
     def work(self, groups: Iterable[Sequence[Job]], measure: Callable[[RunResult, Measured], object]) -> None:
         """Train and measure one group after the other until all is done, or the time is up."""
         make_folder(self.runs)
-        every = [list(jobs) for jobs in groups]
+        every = [[job for job in jobs if self._is_wanted(job)] for jobs in groups]
         try:
             for jobs in self._batches(every):
                 train(self, jobs)
@@ -92,6 +96,9 @@ class Campaign:
             if self.slim:
                 for job in (job for jobs in every for job in jobs):
                     self._thin_out(job)
+
+    def _is_wanted(self, job: Job) -> bool:
+        return not self.only or job.config.name.removeprefix("tiny-") in self.only
 
     def _batches(self, groups: Iterable[Sequence[Job]]) -> Iterator[list[Job]]:
         """Groups, put together until there are as many runs to train as are trained at once."""

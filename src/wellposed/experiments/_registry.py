@@ -35,6 +35,7 @@ NAMES = (
     "failure-modes",
     "robustness",
     "ablation",
+    "lra",
     "certificates",
 )
 """The experiments: theory in the order of the paper, then those on trained models."""
@@ -68,6 +69,8 @@ def run_full(
     device: str = "auto",
     seeds: Sequence[int] | None = None,
     epochs: int | None = None,
+    only: Sequence[str] = (),
+    records: Path | None = None,
     at_once: int = 1,
     tiny: bool = False,
     slim: bool = False,
@@ -76,9 +79,11 @@ def run_full(
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
     After ``minutes`` it stops with what there is; the same call goes on from there. ``epochs`` cuts longer runs short,
-    their schedules too, and their names say so. ``at_once`` runs are trained side by side, in processes. ``tiny`` makes
-    every model and every data set small, to try the program: its record says so, and nothing else. ``slim`` removes
-    checkpoints and kept epochs of runs that are measured, and of others all checkpoints but the last.
+    their schedules too, and their names say so. ``only`` names presets: others wait. ``records`` is where the record
+    will go, and where tables that grow find what they held before. ``at_once`` runs are trained side by side, in
+    processes. ``tiny`` makes every model and every data set small, to try the program: its record says so, and nothing
+    else. ``slim`` removes checkpoints and kept epochs of runs that are measured, and of others all checkpoints but the
+    last.
     """
     experiment, start = get(name), time.monotonic()
     campaign = Campaign(
@@ -88,6 +93,8 @@ def run_full(
         device=device,
         seeds=tuple(experiment.seeds if seeds is None else seeds),
         epochs=None if epochs is None else positive_int(epochs, "epochs"),
+        only=_presets(only),
+        records=records,
         at_once=positive_int(at_once, "at_once"),
         shrink=presets.tiny if tiny else lambda config: config,
         slim=slim,
@@ -102,6 +109,13 @@ def run_full(
     command = f"wellposed reproduce {name} --full --runs RUNS{' --tiny' if tiny else ''}"
     made = provenance(command, time.monotonic() - start, experiment.seed)
     return _record(f"{name}{FULL}", experiment, result, made)
+
+
+def _presets(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if name not in presets.PRESETS:
+            raise UnknownNameError("preset", name, presets.PRESETS)
+    return tuple(names)
 
 
 def check_full(name: str, runs: Path | None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,13 @@ def measured(results: Path) -> dict[str, str]:
     """
     found: dict[str, list[tuple[float, str]]] = {}
     for file in sorted(results.glob("*.json")):
-        run = _finished(json.loads(file.read_text(encoding="utf-8")))
+        record = json.loads(file.read_text(encoding="utf-8"))
+        run = _finished(record)
         if run is not None:
             config, accuracy = run
             found.setdefault(config.name, []).append((100 * accuracy, _otherwise(config)))
+        for name, accuracy, otherwise in _told(record):
+            found.setdefault(name, []).append((100 * accuracy, otherwise))
     return {name: _words(runs) for name, runs in found.items()}
 
 
@@ -39,6 +43,14 @@ def _finished(record: Any) -> tuple[RunConfig, float] | None:
     except (KeyError, WellposedError):  # of another version
         return None
     return (config, run["test"]["accuracy"]) if config.name in PRESETS else None
+
+
+def _told(record: Any) -> Iterator[tuple[str, float, str]]:
+    """Preset, accuracy and what was changed of the runs that the record of an experiment tells of."""
+    data = record.get("data") if isinstance(record, dict) else None
+    for run in data.get("runs", ()) if isinstance(data, dict) and data.get("form") == "full" else ():
+        if run["finished"] and run["preset"] in PRESETS and "accuracy" in run.get("test", {}):
+            yield run["preset"], run["test"]["accuracy"], run["changed"]
 
 
 def _otherwise(config: RunConfig) -> str:

@@ -11,6 +11,7 @@ from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
 from wellposed.records import Record
 from wellposed.report._ablation_figure import ablation
+from wellposed.report._lra_figure import lra
 from wellposed.report._noise_figures import certificates, robustness
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
 from wellposed.report._trained_figures import failure_modes
@@ -300,6 +301,8 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "robustness-full": robustness,
     "ablation": ablation,
     "ablation-full": ablation,
+    "lra": lra,
+    "lra-full": lra,
     "certificates": certificates,
     "certificates-full": certificates,
 }

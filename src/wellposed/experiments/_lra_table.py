@@ -1,0 +1,129 @@
+"""The table of the Long Range Arena, from what is known of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import mean
+from typing import Any
+
+from wellposed.presets import PRESETS, preset
+from wellposed.records import Claim
+
+TASKS = ("listops", "text", "retrieval", "image", "pathfinder", "pathx")
+LAYERS = ("transformer", "s4", "liquid-s4", "s4d", "s4ptd", "s5", "s5ptd")
+NAMES = {
+    "transformer": "Transformer",
+    "s4": "S4",
+    "liquid-s4": "Liquid-S4",
+    "s4d": "S4D",
+    "s4ptd": "S4-PTD",
+    "s5": "S5",
+    "s5ptd": "S5-PTD",
+}
+PUBLISHED = {name: one.published for name, one in PRESETS.items() if one.published is not None}
+"""In per cent, by preset."""
+_BARS = {
+    "lra-listops-s4ptd": 59.5,
+    "lra-listops-s5ptd": 61.5,
+    "lra-text-s4ptd": 87.0,
+    "lra-text-s5ptd": 88.5,
+}
+_BARS_OF_THE_BETTER = {"image": 87.0, "pathfinder": 94.0}
+OF_THE_PAPER = ("s4ptd", "s5ptd")
+
+
+def plain_name(name: str) -> str:
+    """Of a preset, tiny or not."""
+    return name.removeprefix("tiny-")
+
+
+def table_rows(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Finished runs by preset and what was changed of it, seeds together."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in runs:
+        if run["finished"] and plain_name(run["preset"]) in PRESETS and "accuracy" in run["test"]:
+            found.setdefault((run["preset"], run["changed"]), []).append(run)
+    places = list(PRESETS)
+    order = sorted(found, key=lambda key: (places.index(plain_name(key[0])), key[1]))
+    return [_row(found[key]) for key in order]
+
+
+def _row(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Accuracies in per cent. A task that stands in for another is not compared with what is published of that."""
+    first, name = runs[0], plain_name(runs[0]["preset"])
+    accuracies = [round(100 * run["test"]["accuracy"], 4) for run in runs]
+    stands_in = "data.task" in first["changed"] or first["preset"] != name
+    noisy = [run["noise"] for run in runs if "noise" in run]
+    return {
+        "preset": first["preset"],
+        "changed": first["changed"],
+        "published": None if stands_in else PRESETS[name].published,
+        "accuracy": round(mean(accuracies), 4),
+        "accuracies": accuracies,
+        "seeds": [run["seed"] for run in runs],
+        "epochs": max(run["epochs"] for run in runs),
+        "best_epochs": [run["best_epoch"] for run in runs],
+        "device_minutes": round(mean(run["device_minutes"] for run in runs), 2),
+        "parameters": first["parameters"],
+        "lost_to_noise": round(mean(100 * (each["clean"] - each["layer"]) for each in noisy), 4) if noisy else None,
+        "hardware": sorted({run["hardware"] for run in runs}),
+    }
+
+
+def as_text(rows: Sequence[dict[str, Any]], *, every: bool) -> dict[str, list[Any]]:
+    """As text; ``every`` preset of the models in the paper's table, trained or not."""
+    head = ["preset", "paper", "ours", "seeds", "epochs", "minutes", "parameters", "lost to noise", "changed"]
+    done = {plain_name(row["preset"]) for row in rows}
+    names = [f"lra-{task}-{layer}" for task in TASKS for layer in LAYERS] if every else []
+    lines = [_line(row) for row in rows]
+    for name in names:
+        if name not in done:
+            published = PRESETS[name].published
+            paper = "-" if published is None else f"{published:.2f}"
+            lines.append([name, paper, "not trained yet", "", str(preset(name).epochs), "", "", "", ""])
+    return {"head": head, "rows": lines}
+
+
+def _line(row: dict[str, Any]) -> list[str]:
+    spread = f" ({min(row['accuracies']):.2f} to {max(row['accuracies']):.2f})" if len(row["seeds"]) > 1 else ""
+    return [
+        row["preset"],
+        "-" if row["published"] is None else f"{row['published']:.2f}",
+        f"{row['accuracy']:.2f}{spread}",
+        str(len(row["seeds"])),
+        str(row["epochs"]),
+        f"{row['device_minutes']:.1f}",
+        f"{row['parameters']:,}",
+        "-" if row["lost_to_noise"] is None else f"{row['lost_to_noise']:.1f}",
+        row["changed"],
+    ]
+
+
+def in_words(rows: Sequence[dict[str, Any]]) -> str:
+    """The same as a sentence."""
+    words = []
+    for row in rows:
+        _, task, layer = plain_name(row["preset"]).split("-", 2)
+        beside = "" if row["published"] is None else f" (published {row['published']:.2f})"
+        words.append(f"{NAMES.get(layer, layer)} on {task} {_line(row)[2]} %{beside}")
+    return "; ".join(words) + ". " if words else ""
+
+
+def claims_of(rows: Sequence[dict[str, Any]]) -> list[Claim]:
+    """The bars, on what has been trained; runs that follow the preset go before others."""
+    best: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: (not row["changed"], row["accuracy"])):
+        best[plain_name(row["preset"])] = row
+    claims = [_claim(best[name], bar) for name, bar in _BARS.items() if name in best]
+    for task, bar in _BARS_OF_THE_BETTER.items():
+        some = [best[name] for layer in OF_THE_PAPER if (name := f"lra-{task}-{layer}") in best]
+        if some:
+            claims.append(_claim(max(some, key=lambda row: row["accuracy"]), bar))
+    return claims
+
+
+def _claim(row: dict[str, Any], bar: float) -> Claim:
+    changed = f", {row['changed']}" if row["changed"] else ""
+    text = f"test accuracy of {row['preset']}, {row['epochs']} epochs{changed}, mean of {len(row['seeds'])} seeds"
+    published = PRESETS[plain_name(row["preset"])].published
+    return Claim(text, row["accuracy"], bar, 0.0, f"{published:.2f}", kind="at least")

@@ -1,0 +1,181 @@
+"""Table "LRA": accuracies on the Long Range Arena, the paper's beside ours, for every preset that has been trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wellposed.data import load
+from wellposed.errors import UnknownNameError
+from wellposed.experiments._campaign import Campaign, Job, Measured, described, summed, unfinished
+from wellposed.experiments._experiment import Experiment, Result
+from wellposed.experiments._lra_table import (
+    OF_THE_PAPER,
+    PUBLISHED,
+    TASKS,
+    as_text,
+    claims_of,
+    in_words,
+    plain_name,
+    table_rows,
+)
+from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
+from wellposed.experiments._shipped import shipped
+from wellposed.presets import PRESETS, estimate, preset
+from wellposed.records import Claim, load_record
+from wellposed.train import RunResult, list_runs
+
+ORDER = tuple(
+    f"lra-{task}-{layer}"
+    for task, layers in {
+        "listops": ("s5ptd", "s4ptd", "s5", "s4d"),
+        "text": ("s5ptd", "s4ptd", "s5", "s4d"),
+        "image": ("s5ptd", "s4ptd"),
+        "pathfinder": ("s5ptd", "s4ptd"),
+        "pathx": ("s5ptd",),
+    }.items()
+    for layer in layers
+)
+"""What is trained unless told otherwise: the paper's models first, those they are compared with, the longest last."""
+SAMPLE = 2000
+"""Sequences to measure noise with."""
+RESULTS = Path(__file__).parents[3] / "results"
+"""Of a checkout; elsewhere there is no such folder."""
+
+
+def run(track: Callable, seed: int) -> Result:
+    """Parameters, counted; models that travel, on fresh data; what the records of a checkout know of trained ones."""
+    counted = [_parameters(task, pair) for task, pair in track([(t, p) for t in TASKS for p in OF_THE_PAPER])]
+    rows = table_rows(known_runs(RESULTS))
+    data: dict[str, Any] = {"form": "quick", "parameters": counted, "rows": rows, "missing": []}
+    data |= {"published": PUBLISHED, "table": as_text(rows, every=True)}
+    # A block of two states is perturbed by too little to make a pair of its real eigenvalues: each is a mode.
+    usual, small = ([row for row in counted if (row["block"] > 2) == large] for large in (True, False))
+    claims = [
+        Claim(
+            f"largest relative difference in parameters between S4-PTD and S4D, S5-PTD and S5, {len(usual)} presets",
+            max(abs(row["parameters"] / row["plain"] - 1) for row in usual),
+            0.0,
+            1e-3,
+            "the same number of parameters",
+            kind="absolute",
+        )
+    ]
+    data["shipped"] = [model.measured(seed) for model in shipped()]
+    claims += [_fresh(found) for found in data["shipped"]]
+    trained = {row["preset"] for row in rows}
+    words = f"{len(trained)} presets have been trained so far. " if trained else "No preset has been trained yet. "
+    more = "; ".join(f"{row['preset']} has {row['parameters'] / row['plain'] - 1:.0%} more" for row in small)
+    costs = (
+        "A perturbation costs no parameter, unless blocks have two states, whose real eigenvalues stay real and take a "
+        f"mode each: {more}."
+    )
+    fresh = "".join(
+        f" {found['name']}, which travels with the library, tells {100 * found['clean']:.1f} % of {found['items']} "
+        f"fresh sequences, {100 * found['layer_noise']:.1f} % under layer noise of {found['amplitude']:g}."
+        for found in data["shipped"]
+    )
+    return Result(words + in_words(rows) + costs + fresh, claims, data)
+
+
+def _fresh(found: dict[str, Any]) -> Claim:
+    """Within what chance may do to so few sequences."""
+    least = 100 * (found["card"] - 3 * found["deviation"])
+    text = f"accuracy of {found['name']} on {found['items']} fresh sequences, per cent"
+    return Claim(text, 100 * found["clean"], least, 0.0, f"{PRESETS[found['name']].published:.2f}", kind="at least")
+
+
+def _parameters(task: str, layer: str) -> dict[str, Any]:
+    """Of a preset, and of the layer that it perturbs in its place."""
+    config = preset(f"lra-{task}-{layer}")
+    plain = layer.removesuffix("ptd") if layer == "s5ptd" else "s4d"
+    dropped = ("rel", "cond", "gamma", "method", "hippo", "perturbation") + (("scale",) if layer == "s5ptd" else ())
+    options = {name: value for name, value in config.model["layer_options"].items() if name not in dropped}
+    other = config.replace(model={**config.model, "layer": plain, "layer_options": options})
+    return {
+        "preset": config.name,
+        "block": options["d_state"] // options.get("blocks", 1),
+        "parameters": estimate(config).parameters,
+        "plain": estimate(other).parameters,
+    }
+
+
+def known_runs(folder: Path) -> list[dict[str, Any]]:
+    """The runs that the record of the full form tells of; of no meaning are those of tiny models."""
+    path = folder / "lra-full.json"
+    runs = load_record(path).data["runs"] if path.exists() else []
+    return [run for run in runs if run["preset"] == plain_name(run["preset"])]
+
+
+# --- the full form
+
+
+def full(campaign: Campaign) -> Result:
+    """The presets that are asked for, or all of ``ORDER``; the table is of all runs, earlier ones included."""
+    wanted = campaign.only or ORDER
+    for name in wanted:
+        if name not in PRESETS or not name.startswith("lra-"):
+            raise UnknownNameError("preset of the Long Range Arena", name, [n for n in PRESETS if n.startswith("lra-")])
+    groups = [[campaign.job(preset(name), seed) for seed in campaign.seeds] for name in wanted]
+    campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
+    runs = _all_runs(campaign, [job for group in groups for job in group])
+    rows = table_rows(runs)
+    finished = {plain_name(row["preset"]) for row in rows}
+    data: dict[str, Any] = {"form": "full", "rows": rows, "published": PUBLISHED, "table": as_text(rows, every=False)}
+    data |= summed(runs)
+    planned = [*dict.fromkeys((*wanted, *ORDER))]
+    data["missing"] = [name for name in planned if name not in finished]
+    words = in_words(rows) or "Nothing is finished yet. "
+    cost = f"All runs together took {data['device_minutes']:.0f} minutes of the device."
+    return Result(words + cost + unfinished(data["missing"], len(planned)), claims_of(rows), data)
+
+
+def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
+    """What layer noise does; accuracies without it are in the record of the run."""
+
+    @cache
+    def seen() -> UnderNoise:
+        config = done.config.data
+        test = load(config.task, campaign.data, "test", **config.options)
+        return UnderNoise(done.model(), test, device=campaign.device, count=SAMPLE)
+
+    has_systems = done.config.model.get("layer") != "attention"
+    if has_systems:
+        measured("sample clean", lambda: seen().clean)
+        measured("sample layer noise", lambda: seen().layer().accuracy)
+
+
+def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Of this folder and, where the folder of records has the table from before, of others: what has come further."""
+    here = {job.name: job for job in jobs}
+    for each in list_runs(campaign.runs):
+        if plain_name(each.config.name).startswith("lra-"):
+            here.setdefault(each.folder.name, Job(each.folder.name, each.config))
+    found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
+    for run in known_runs(campaign.records) if campaign.records else []:
+        known = found.get(run["name"])
+        if known is None or (not known["finished"] and run["epochs"] > known["epochs"]):
+            found[run["name"]] = run
+    return [run for run in found.values() if run["epochs"] or "failed" in run]
+
+
+def _noise(campaign: Campaign, job: Job) -> dict[str, Any]:
+    measured = campaign.measured(job)
+    clean, noisy = (measured.get(f"sample {name}") for name in ("clean", "layer noise"))
+    return {} if noisy is None else {"noise": {"amplitude": AMPLITUDE, "clean": clean, "layer": noisy}}
+
+
+EXPERIMENT = Experiment(
+    title="The Long Range Arena",
+    source='Section 5.1, table "LRA"',
+    paper=(
+        "With as many parameters as S4D, S4-PTD outperforms it on all six tasks (86.58 on average against 84.89); "
+        "S5-PTD matches S5 (87.61 against 87.46)."
+    ),
+    run=run,
+    seed=7,  # of fresh data: others than those of the presets
+    full=full,
+    seeds=(0,),
+)
