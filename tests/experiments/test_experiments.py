@@ -21,6 +21,7 @@ TRAINED = {
     "failure-modes": (0.01, 0.0),
     "robustness": (0.05, 2.0),
     "ablation": (1e-3, 2.0),
+    "lra": (1e-9, 2.0),
     "certificates": (0.05, 1e-4),
 }
 """On models, which other processors round differently: relative, and in points of accuracy on 100 sequences."""
