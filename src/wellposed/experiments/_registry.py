@@ -106,7 +106,9 @@ def run_full(
         result = replace(
             result, finding=f"Tiny models, of no meaning. {result.finding}", data=result.data | {"tiny": True}
         )
-    command = f"wellposed reproduce {name} --full --runs RUNS{' --tiny' if tiny else ''}"
+    given = {"seeds": seeds or (), "epochs": () if epochs is None else (epochs,), "only": only}
+    options = "".join(f" --{option} {' '.join(map(str, values))}" for option, values in given.items() if values)
+    command = f"wellposed reproduce {name} --full --runs RUNS{options}{' --tiny' if tiny else ''}"
     made = provenance(command, time.monotonic() - start, experiment.seed)
     return _record(f"{name}{FULL}", experiment, result, made)
 
