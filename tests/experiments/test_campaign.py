@@ -14,14 +14,16 @@ import torch
 
 from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError
 from wellposed.experiments import __main__ as command
-from wellposed.experiments import _campaign as campaigns
-from wellposed.experiments import _shipped, ablation, load_record, robustness, run_full, save_record
+from wellposed.experiments import _shipped, _training, ablation, load_record, robustness, run_full, save_record
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, Start, order
-from wellposed.experiments._campaign import Campaign, TimeIsUp, shortened
+from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._fitted import fitted_model, toy_waves
 from wellposed.experiments._lra_table import TASKS, as_text, claims_of, table_rows
+from wellposed.experiments._measured import TimeIsUp
 from wellposed.experiments._noise_measures import frequencies, worst
+from wellposed.experiments._run_facts import changed
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
+from wellposed.experiments._training import shortened
 from wellposed.hippo import legs
 from wellposed.nn import S4D, S4PTD, fourier_noise
 from wellposed.presets import preset, tiny
@@ -29,7 +31,7 @@ from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall
 from wellposed.systems import spikes
-from wellposed.train import DataConfig, evaluate, load_run, run
+from wellposed.train import DataConfig, _loop, evaluate, load_run, run
 from wellposed.train._response import layer_response
 
 
@@ -68,14 +70,14 @@ def test_failure_modes_in_slices(places: dict[str, Any], monkeypatch: pytest.Mon
     figure_svg(nothing.experiment, nothing.data)
 
     trained: list[str] = []
-    original = campaigns.run
+    original = _training.run
 
     def once(config: Any, folder: Path, **options: Any) -> Any:
         assert folder.name not in trained
         trained.append(folder.name)
         return original(config, folder, **options)
 
-    monkeypatch.setattr(campaigns, "run", once)
+    monkeypatch.setattr(_training, "run", once)
     whole = run_full("failure-modes", seeds=[0], **places)
     assert len(trained) == 6
     assert whole.data["missing"] == []
@@ -116,7 +118,7 @@ def test_a_run_that_fails_is_named_and_not_tried_again(places: dict[str, Any], m
         tried.append(folder.name)
         raise NotFiniteError("the loss is not finite at step 3")
 
-    monkeypatch.setattr(campaigns, "run", fails)
+    monkeypatch.setattr(_training, "run", fails)
     run_full("failure-modes", seeds=[0], **places)
     record = run_full("failure-modes", seeds=[0], **places)
     assert len(tried) == len(record.data["missing"]) == 6
@@ -126,9 +128,9 @@ def test_a_run_that_fails_is_named_and_not_tried_again(places: dict[str, Any], m
 def test_a_record_says_where_a_run_departs_from_its_preset(tmp_path: Path):
     campaign = Campaign(tmp_path)
     plain, other = robustness.groups(campaign)[0][0], robustness.groups(campaign)[-1][0]
-    assert campaigns.changed(plain.config) == ""
-    assert campaigns.changed(other.config) == "model.layer_options.scale = paper"
-    assert campaigns.changed(plain.config.replace(epochs=3, name="scifar-s4d")) == "epochs = 3"
+    assert changed(plain.config) == ""
+    assert changed(other.config) == "model.layer_options.scale = paper"
+    assert changed(plain.config.replace(epochs=3, name="scifar-s4d")) == "epochs = 3"
 
 
 def test_every_number_says_where_it_comes_from(places: dict[str, Any], tmp_path: Path):
@@ -190,6 +192,40 @@ def test_the_read_out_fits_what_the_layer_lets_it_see():
     assert ReadOut(layer, waves).error(waves) < 0.02 < waves[1].var().item()
 
 
+def test_kept_epochs_are_measured_at_the_end_of_a_slice(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    """Where runs are to travel light: their weights stay behind, and the numbers are those of a run in one go."""
+    config = preset("tiny-scifar-s4d").replace(epochs=3)
+    seen: list[int] = []
+
+    def total(model: Any) -> float:
+        return sum(parameter.sum().item() for parameter in model.parameters())
+
+    def epoch(done: Any, measured: Any, number: int) -> None:
+        found = measured(f"epoch {number}", lambda: total(load_run(done.folder).model_at(number)))
+        seen.append(number)
+        assert isinstance(found, float)
+
+    def one_epoch(config: Any, folder: Path, **options: Any) -> Any:
+        """Stops after the first epoch."""
+        monkeypatch.setattr(_loop.Loop, "_is_over", lambda self, deadline: self.course.epoch == 1)
+        return run(config, folder, **options)
+
+    campaign = Campaign(places["runs"], places["data"], device="cpu", slim=True)
+    job = campaign.job(config, 0, keep=(1, 2))
+    with monkeypatch.context() as stopping:
+        stopping.setattr(_training, "run", one_epoch)
+        campaign.work([[job]], lambda done, measured: None, epoch)
+    folder = places["runs"] / job.name
+    monkeypatch.undo()
+    assert seen == [1]
+    assert list((folder / "epochs").iterdir()) == []
+    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["last.safetensors"]
+    first = campaign.measured(job).get("epoch 1")
+    campaign.work([[job]], lambda done, measured: [epoch(done, measured, k) for k in (1, 2, 3)], epoch)
+    assert campaign.measured(job).get("epoch 1") == first
+    assert seen == [1, 1, 2, 3]
+
+
 @pytest.mark.slow
 def test_robustness_of_tiny_models(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """A record of some runs, then of all; numbers in it are those of the models in the folder."""
@@ -248,7 +284,7 @@ def test_shorter_runs_have_shorter_schedules_and_say_so(tmp_path: Path):
     assert (now.steps, now.warmup_steps) == (266_667, 50_000)
     job = Campaign(tmp_path, epochs=7).job(preset("scifar-s4d"), 1, keep=(1, 50))
     assert (job.name, job.config.epochs, job.config.evaluation.keep) == ("scifar-s4d-7epochs-seed1", 7, (1, 7))
-    assert campaigns.changed(job.config) == "epochs = 7"
+    assert changed(job.config) == "epochs = 7"
     assert Campaign(tmp_path, epochs=70).job(preset("scifar-s4d"), 1).name == "scifar-s4d-seed1"
 
 

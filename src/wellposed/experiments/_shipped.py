@@ -19,8 +19,9 @@ from wellposed._files import make_folder, write_whole
 from wellposed.data import SequenceDataset
 from wellposed.data import load as load_data
 from wellposed.errors import ArgumentError
-from wellposed.experiments._campaign import changed, rounded
+from wellposed.experiments._measured import rounded
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
+from wellposed.experiments._run_facts import changed
 from wellposed.nn import SequenceModel
 from wellposed.train import RunResult
 from wellposed.train._result import load_model

@@ -10,10 +10,12 @@ from typing import Any
 
 from wellposed.data import load
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, SCALE, Start, order, random_ones
-from wellposed.experiments._campaign import Campaign, Job, Measured, described, rounded, summed, unfinished
+from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._fitted import STATES, fitted_model, toy_waves
+from wellposed.experiments._measured import Measured, rounded
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
+from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.presets import preset
 from wellposed.records import Claim
 from wellposed.train import RunResult

@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 
-from wellposed.experiments._campaign import Campaign, Job, Measured, TimeIsUp, described, rounded, summed, unfinished
+from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
+from wellposed.experiments._measured import Measured, TimeIsUp, rounded
+from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.nn import SequenceModel, StateSpaceLayer
 from wellposed.presets import preset, tiny
 from wellposed.records import Claim

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 
 from wellposed.data import load
-from wellposed.experiments._campaign import Campaign, Measured, described, rounded, summed, unfinished
+from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
+from wellposed.experiments._measured import Measured, rounded
 from wellposed.experiments._predictions import predictions
+from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.experiments._sinusoids import WAVES, ReadOut, drawn, fresh_layer
 from wellposed.presets import preset
 from wellposed.records import Claim

@@ -9,7 +9,7 @@ from typing import Any
 
 from wellposed.data import load
 from wellposed.errors import UnknownNameError
-from wellposed.experiments._campaign import Campaign, Job, Measured, described, summed, unfinished
+from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._lra_table import (
     OF_THE_PAPER,
@@ -21,7 +21,9 @@ from wellposed.experiments._lra_table import (
     plain_name,
     table_rows,
 )
+from wellposed.experiments._measured import Measured
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
+from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.experiments._shipped import shipped
 from wellposed.presets import PRESETS, estimate, preset
 from wellposed.records import Claim, load_record

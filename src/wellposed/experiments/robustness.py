@@ -8,9 +8,10 @@ from statistics import mean, median
 from typing import Any
 
 from wellposed.data import load
-from wellposed.experiments._campaign import Campaign, Job, Measured, described, summed, unfinished
+from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._fitted import STATES, fitted_model, toy_waves
+from wellposed.experiments._measured import Measured
 from wellposed.experiments._noise_measures import (
     AMPLITUDE,
     AMPLITUDES,
@@ -20,6 +21,7 @@ from wellposed.experiments._noise_measures import (
     last_spike,
     worst,
 )
+from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.presets import preset
 from wellposed.records import Claim
 from wellposed.train import RunResult
@@ -104,7 +106,11 @@ def full(campaign: Campaign) -> Result:
     """sCIFAR, as the paper trains it."""
     order = groups(campaign)
     test = cache(lambda: load_test(campaign, order[0][0]))
-    campaign.work(order, lambda done, measured: _measure(campaign, done, measured, test))
+
+    def epoch(done: RunResult, measured: Measured, number: int) -> None:
+        _measure_epoch(campaign, done, measured, test, number)
+
+    campaign.work(order, lambda done, measured: _measure(campaign, done, measured, test), epoch)
     jobs = [job for group in order for job in group]
     models = [_assembled(job, campaign.measured(job)) for job in jobs]
     data: dict[str, Any] = {
@@ -138,7 +144,7 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured, test: Call
     """Number by number, so that a slice may end anywhere."""
 
     @cache
-    def seen(epoch: int | None, count: int | None) -> UnderNoise:
+    def seen(epoch: int | None, count: int | None) -> UnderNoise:  # at the end, and before training
         model = done.model() if epoch is None else done.model_at(epoch)
         return UnderNoise(model, test(), device=campaign.device, count=count)
 
@@ -157,16 +163,24 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured, test: Call
         measured(f"before {w:g}", lambda w=w: both(0, SAMPLE_BEFORE, w)[1])
     for c in CYCLES:
         measured(f"input cycles {c:g}", lambda c=c: seen(None, SAMPLE).input(cycles=c).accuracy)
-    trained = {row["epoch"]: row["train_accuracy"] for row in done.rows() if row["kind"] == "epoch"}
     for epoch in done.config.evaluation.keep:
-        measured(f"epoch {epoch}", lambda epoch=epoch: [*_at_epoch(seen(epoch, SAMPLE)), trained[epoch]])
+        _measure_epoch(campaign, done, measured, test, epoch)
 
 
 _AT_EPOCHS = ("clean", "layer", "input", "train")
 
 
-def _at_epoch(seen: UnderNoise) -> tuple[float, float, float]:
-    return seen.clean, seen.layer().accuracy, seen.input().accuracy
+def _measure_epoch(
+    campaign: Campaign, done: RunResult, measured: Measured, test: Callable[[], Any], epoch: int
+) -> None:
+    """Accuracies after an epoch, as the paper draws them; the last is the one in training."""
+
+    def accuracies() -> list[float]:
+        seen = UnderNoise(done.model_at(epoch), test(), device=campaign.device, count=SAMPLE)
+        trained = {row["epoch"]: row["train_accuracy"] for row in done.rows() if row["kind"] == "epoch"}
+        return [seen.clean, seen.layer().accuracy, seen.input().accuracy, trained[epoch]]
+
+    measured(f"epoch {epoch}", accuracies)
 
 
 def _assembled(job: Job, measured: Measured) -> dict[str, Any]:

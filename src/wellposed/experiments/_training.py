@@ -1,0 +1,109 @@
+"""Training the runs of an experiment: one after the other, or side by side, within the time there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from wellposed.errors import NotFiniteError
+from wellposed.train import RunConfig, run, sweep
+from wellposed.train._sweep_result import note_failure
+
+if TYPE_CHECKING:
+    from wellposed.experiments._campaign import Campaign, Job
+
+LEAST_MINUTES = 0.05
+"""What is worth beginning for: three seconds."""
+CARD = "card minutes"
+"""The name under which a run's share of the device's time is kept."""
+
+
+def train(campaign: Campaign, jobs: Sequence[Job]) -> None:
+    """Make the runs of a group that are missing, and note how much of the card's time each has taken.
+
+    All training of the experiments goes through here.
+    """
+    todo = [job for job in jobs if campaign.is_left(job)]
+    if campaign.at_once > 1 and len(todo) > 1:
+        _charged(campaign, todo, _train_together)
+        return
+    for job in todo:
+        _charged(campaign, [job], _train_alone)
+
+
+def _charged(campaign: Campaign, jobs: Sequence[Job], work: Callable[[Campaign, Sequence[Job]], None]) -> None:
+    """Do it if there is time, and share the minutes it took out among the runs, by how long each was at work."""
+    if campaign.minutes_left - campaign.reserve < LEAST_MINUTES:
+        return
+    began, before = time.monotonic(), [_seconds(campaign, job) for job in jobs]
+    work(campaign, jobs)
+    minutes = (time.monotonic() - began) / 60
+    spent = [_seconds(campaign, job) - first for job, first in zip(jobs, before, strict=True)]
+    for job, seconds in zip(jobs, spent, strict=True):
+        if seconds > 0:
+            measured = campaign.measured(job)
+            measured.put(CARD, (measured.get(CARD) or 0.0) + minutes * seconds / sum(spent))
+
+
+def _seconds(campaign: Campaign, job: Job) -> float:
+    done = campaign.result(job)
+    return 0.0 if done is None else done.seconds
+
+
+def _train_together(campaign: Campaign, jobs: Sequence[Job]) -> None:
+    """In processes, which a sweep hands them to."""
+    campaign.say(f"training {campaign.at_once} at once: {', '.join(job.name for job in jobs)}")
+    result = sweep(
+        {job.name: job.config for job in jobs},
+        campaign.runs,
+        at_once=campaign.at_once,
+        data=campaign.data,
+        minutes=_minutes(campaign),
+        device=campaign.device,
+        progress=False,
+    )
+    for name, why in result.failed.items():
+        campaign.say(f"{name} has failed: {why}")
+    for name, done in result.items():
+        campaign.say(f"{name}: {done.epoch} of {done.config.epochs} epochs")
+
+
+def _train_alone(campaign: Campaign, jobs: Sequence[Job]) -> None:
+    """One after the other, in this process."""
+    for job in jobs:
+        campaign.say(f"training {job.name}")
+        try:
+            run(
+                job.config,
+                campaign.runs / job.name,
+                data=campaign.data,
+                minutes=_minutes(campaign),
+                device=campaign.device,
+                progress=False,
+                summary=False,  # the certificates have what it would say
+            )
+        except NotFiniteError as error:  # the others need not wait for it; the record will miss it
+            note_failure(campaign.runs / job.name, str(error), again=False)
+            campaign.say(f"{job.name} has failed: {error}")
+
+
+def _minutes(campaign: Campaign) -> float | None:
+    left = campaign.minutes_left - campaign.reserve
+    return None if left == float("inf") else max(left, 1e-6)
+
+
+def shortened(config: RunConfig, epochs: int | None) -> RunConfig:
+    """The same in fewer epochs: what the schedule counts in steps or epochs shrinks with them."""
+    share = (epochs or config.epochs) / config.epochs
+    schedule = config.schedule
+
+    def fewer(steps: int | None) -> int | None:
+        return None if steps is None else max(round(share * steps), 1)
+
+    schedule = schedule.replace(
+        warmup_epochs=round(share * schedule.warmup_epochs, 6) or 0,
+        warmup_steps=fewer(schedule.warmup_steps),
+        steps=fewer(schedule.steps),
+    )
+    return config.replace(epochs=round(share * config.epochs), schedule=schedule)
