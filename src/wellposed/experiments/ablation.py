@@ -120,7 +120,7 @@ def _random(points: Sequence[dict[str, Any]], n: int) -> list[dict[str, float]]:
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Of the line through the logarithms, by least squares.
 
-    >>> round(slope([1, 10, 100], [5, 0.5, 0.05]), 6)
+    >>> round(slope([1.0, 10.0, 100.0], [5.0, 0.5, 0.05]), 6)
     -1.0
     """
     u, v = ([math.log(value) for value in values] for values in (x, y))
