@@ -137,13 +137,14 @@ class Campaign:
                 shutil.rmtree(folder)
 
     def _thin_out(self, job: Job) -> None:
-        """Of a run to be continued: its last checkpoint holds the best weights too."""
+        """A finished run needs no checkpoint; of one to be continued the last holds the best weights too."""
         folder = self.runs / job.name
-        if self.finished(job) or not (folder / "checkpoints" / _LAST).exists():
+        finished, last = self.finished(job), folder / "checkpoints" / _LAST
+        if not finished and not last.exists():
             return
         shutil.rmtree(folder / "best", ignore_errors=True)
-        for path in (folder / "checkpoints").iterdir():
-            if path.name != _LAST:
+        for path in (folder / "checkpoints").glob("*"):
+            if finished or path != last:
                 path.unlink()
 
     def finished(self, job: Job) -> bool:
