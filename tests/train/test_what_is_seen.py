@@ -14,6 +14,7 @@ from wellposed.train import run
 from wellposed.train._logs import Metrics, read_rows
 from wellposed.train._memory import largest_batch
 from wellposed.train._progress import Bar, Lines, Silence, describe, make_progress
+from wellposed.train._record import command
 
 
 def test_a_bar_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -86,3 +87,17 @@ def test_nothing_fits():
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     assert largest_batch(measure, 64, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("/home/me/wellposed/src/wellposed/train/__main__.py", "python -m wellposed.train 'a b'"),
+        ("/usr/lib/pytest/__main__.py", "python -m pytest 'a b'"),
+        ("/usr/bin/wellposed", "wellposed 'a b'"),
+        ("", "python 'a b'"),
+    ],
+)
+def test_the_command_can_be_typed_again(program: str, said: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.argv", [program, "a b"])
+    assert command() == said

@@ -26,7 +26,11 @@ SPECTRA = "spectra.safetensors"
 
 def command() -> str:
     """How this was started, as far as can be told."""
-    return shlex.join([Path(sys.argv[0]).name or "python", *sys.argv[1:]])
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":  # of a package, started by its name
+        _, ours, below = ".".join(program.parent.parts).rpartition("wellposed")
+        return shlex.join(["python", "-m", ours + below if ours else program.parent.name, *sys.argv[1:]])
+    return shlex.join([program.name or "python", *sys.argv[1:]])
 
 
 def note_machine(folder: Path, made: dict[str, Any], *, device: str, processes: int, step: int) -> None:
