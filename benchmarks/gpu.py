@@ -1,8 +1,8 @@
-"""State-space layers on one GPU: layers, training steps, errors, streams, one long sequence, a compiler, in one run.
+"""State-space layers on one GPU: layers, training steps, errors, streams, profiles, a long sequence, a compiler.
 
     python benchmarks/gpu.py --record results/bench-gpu-h200.json
     python benchmarks/gpu.py --rows layer step --match S4-PTD
-    python benchmarks/gpu.py --record results/bench-gpu-h200.json --draw docs/assets/bench-gpu.svg
+    python benchmarks/gpu.py --record results/bench-gpu-h200.json --draw docs
 
 Times are milliseconds of a forward and a backward pass: the median of several, replayed from a CUDA graph and called.
 Beside ours stand the textbook implementation (``textbook.py``), a convolution by cuFFT with a kernel given, and the
@@ -29,9 +29,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cases import COMPILE, ERRORS, LAYERS, LONG, STEPS, STREAMS, Case
+from cases import COMPILE, ERRORS, LAYERS, LONG, PROFILES, STEPS, STREAMS, Case
 from textbook import How, Textbook, convolve
-from timing import PRECISIONS, Measured, Run, autocast, copy_milliseconds, measure, multiplying, release
+from timing import PRECISIONS, Measured, Run, autocast, copy_milliseconds, measure, milliseconds, multiplying, release
 from wellposed.nn import SequenceClassifier, SequenceLayer
 from wellposed.records import provenance
 
@@ -208,6 +208,25 @@ def long_rows(case: Case, device: str) -> Iterator[Row]:
         yield {"row": case.name, "precision": "high", "ours": measure(_pass(case, device, "high"), device)}
 
 
+def profile_rows(case: Case, device: str) -> Iterator[Row]:
+    """Where the time of a pass goes: milliseconds and launches of each kernel, and the host's time for all of it."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with multiplying("high"):
+        run = _pass(case, device, "high")
+        for _ in range(3):
+            run()
+        activity = ProfilerActivity.CUDA if device == "cuda" else ProfilerActivity.CPU
+        with profile(activities=[activity]) as seen:
+            run()
+            _now(device)
+        called = milliseconds(run, device)
+    of = "self_device_time_total" if device == "cuda" else "self_cpu_time_total"
+    kernels = {each.key: [getattr(each, of) / 1e3, each.count] for each in seen.key_averages() if getattr(each, of)}
+    ordered = dict(sorted(kernels.items(), key=lambda item: -item[1][0]))
+    yield {"row": case.name, "precision": "high", "kernels": ordered, "called": called}
+
+
 def compile_rows(case: Case, device: str) -> Iterator[Row]:
     """Seconds until a compiled model has done its first forward and backward, in a process without caches."""
     with tempfile.TemporaryDirectory() as caches:
@@ -249,6 +268,7 @@ SECTIONS: dict[str, tuple[Callable[[Case, str], Iterator[Row]], tuple[Case, ...]
     "errors": (error_rows, ERRORS),
     "stream": (stream_rows, STREAMS),
     "long": (long_rows, LONG),
+    "profile": (profile_rows, PROFILES),
     "compile": (compile_rows, COMPILE),
 }
 
@@ -342,13 +362,15 @@ def _word(met: bool | None) -> str:
     return "-" if met is None else "yes" if met else "no"
 
 
-def draw(record: Path | None, path: Path, parser: argparse.ArgumentParser) -> None:
-    """The figure of the docs; apart from the measurement, since a machine with a GPU may lack what draws."""
+def draw(record: Path | None, docs: Path, parser: argparse.ArgumentParser) -> None:
+    """Figure and tables of the docs; apart from the measurement, since a machine with a GPU may lack what draws."""
+    import page
     from wellposed.report import save_speed
 
     if record is None:
         parser.error("--draw needs a record: name it with --record")
-    print(save_speed(record, path))
+    print(save_speed(record, docs / "assets" / "bench-gpu.svg"))
+    print(page.fill(record, docs / "devdocs" / "gpu.md"))
 
 
 def main() -> None:
@@ -358,7 +380,9 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only rows whose name holds this")
     parser.add_argument("--record", type=Path, help="write the rows and their provenance to this JSON file")
     parser.add_argument("--tiny", action="store_true", help="very small sizes, on the CPU, without graphs")
-    parser.add_argument("--draw", type=Path, help="measure nothing: draw the record that is there to this SVG file")
+    parser.add_argument(
+        "--draw", type=Path, help="measure nothing: figure and tables of this folder of documents, from the record"
+    )
     parser.add_argument("--one-compile", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.draw:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,3 +102,10 @@ def test_the_whole_of_it(tmp_path: Path):
     assert "failed" not in record.read_text(encoding="utf-8")
     assert found["provenance"]["command"].startswith("python benchmarks/gpu.py --tiny")
     assert "S5-PTD both ways, 32 x 16384 x 128" in done.stdout.split("milliseconds")[1]
+
+
+def test_the_tables_of_the_page_are_those_of_the_record(gpu: ModuleType, tmp_path: Path):
+    record, page = BENCHMARKS.parent / "results/bench-gpu-h200.json", BENCHMARKS.parent / "docs/devdocs/gpu.md"
+    shutil.copy(page, tmp_path / "gpu.md")
+    importlib.import_module("page").fill(record, tmp_path / "gpu.md")
+    assert (tmp_path / "gpu.md").read_text() == page.read_text()

@@ -1,0 +1,104 @@
+"""The tables of docs/devdocs/gpu.md, from the record of the GPU's benchmark: ``gpu.py --draw``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+PRECISIONS = {"highest": "float32", "high": "tf32", "bf16": "bf16"}
+
+
+def fill(record: Path, page: Path) -> Path:
+    """Put each table between its two marks, in the place of what is there."""
+    rows = json.loads(record.read_text(encoding="utf-8"))["rows"]
+    text = page.read_text(encoding="utf-8")
+    for name, lines in TABLES.items():
+        marks = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        table = "\n".join(lines([row for row in rows if "failed" not in row]))
+        text, count = marks.subn(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", text)
+        if count != 1:
+            raise SystemExit(f"{page} has {count} places for the table of {name}, not one")
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def speed(rows: list[Row]) -> Iterator[str]:
+    """Layers and steps: milliseconds in each precision, and of those beside us; memory in tf32."""
+    timed = [row for row in rows if row["section"] in ("layer", "step")]
+    heads = (
+        "float32",
+        "tf32",
+        "bf16",
+        "called, tf32",
+        "published",
+        "textbook",
+        "scan",
+        "bytes alone",
+        "MiB: ours, textbook",
+    )
+    yield _line("ms, a graph replayed", *heads)
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    for name in dict.fromkeys(row["row"] for row in timed):
+        of = {row["precision"]: row for row in timed if row["row"] == name}
+        own = [_barred(of[p]["ours"]["graph"], of[p]["bar"], of[p]["met"]) if p in of else "" for p in PRECISIONS]
+        row = of["high"]
+        called = _barred(row["ours"]["eager"], row.get("eager_bar"), row.get("eager_met"))
+        beside = [_number(_time(row.get(kind))) for kind in ("textbook", "scan")]
+        memory = f"{row['ours']['bytes'] / 2**20:.0f}, {row['textbook']['bytes'] / 2**20:.0f}"
+        yield _line(name, *own, called, _number(row["published"]), *beside, _number(row["floor"]), memory)
+
+
+def errors(rows: list[Row]) -> Iterator[str]:
+    """Values, the gradient of the input, and the worst gradient of a parameter."""
+    yield "| relative error, 16384 steps | mode | values | input | worst parameter |"
+    yield "|---|---|---|---|---|"
+    for row in (row for row in rows if row["section"] == "errors"):
+        found = dict(row["errors"])
+        values, du = found.pop("y"), found.pop("du")
+        worst = max(found, key=found.__getitem__)
+        mode = PRECISIONS[row["precision"]]
+        yield _line(row["row"], mode, f"{values:.1e}", f"{du:.1e}", f"{found[worst]:.1e} (`{worst}`)")
+
+
+def streams(rows: list[Row]) -> Iterator[str]:
+    """Steps a second."""
+    yield "| steps a second | `step` | `stepper` |"
+    yield "|---|---|---|"
+    for row in (row for row in rows if row["section"] == "stream"):
+        yield _line(row["row"], f"{row['step']:.0f}", f"{row['stepper']:.0f}")
+
+
+def profiles(rows: list[Row]) -> Iterator[str]:
+    """Kernels of a pass."""
+    yield "| pass, tf32 | where its time goes, microseconds (launches) | kernels together | called |"
+    yield "|---|---|---|---|"
+    for row in (row for row in rows if row["section"] == "profile"):
+        kernels = {name: value for name, value in row["kernels"].items() if not name.startswith("Activity")}
+        parts = ", ".join(f"`{name[:40]}` {1e3 * ms:.0f} ({count})" for name, (ms, count) in list(kernels.items())[:8])
+        total = sum(ms for ms, _ in kernels.values())
+        yield _line(row["row"], parts, f"{1e3 * total:.0f}", f"{1e3 * row['called']:.0f}")
+
+
+TABLES = {"speed": speed, "errors": errors, "streams": streams, "profiles": profiles}
+
+
+def _barred(value: float, bar: float | None, met: bool | None) -> str:
+    """A time, and its bar behind it; bold where it is missed."""
+    shown = _number(value) if met or bar is None else f"**{_number(value)}**"
+    return shown if bar is None else f"{shown} ({bar:.3g})"
+
+
+def _time(measured: dict[str, float] | None) -> float | None:
+    return None if measured is None else measured.get("graph") or measured.get("eager")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
