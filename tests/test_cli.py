@@ -1,14 +1,13 @@
 """The command line as a user meets it: its output, and in real processes its exit code."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.io import savemat
 
-from subprocesses import environment
+from subprocesses import python
 from wellposed import Diagonalization, __version__
 from wellposed._files import read_matrix
 from wellposed.cli import main
@@ -20,13 +19,12 @@ from wellposed.records import load_record
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-def wellposed(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from wellposed.cli import main; main()", *arguments]
-    return subprocess.run(command, env=environment(), capture_output=True, text=True, cwd=cwd, timeout=600, check=False)
+def wellposed(*arguments: str, cwd: Path | None = None, fresh: bool = False) -> subprocess.CompletedProcess[str]:
+    return python("from wellposed.cli import main; main()", *arguments, cwd=cwd, fresh=fresh)
 
 
 def test_help_names_every_verb():
-    done = wellposed("--help")
+    done = wellposed("--help", fresh=True)
     assert done.returncode == 0
     for verb in ("reproduce", "report", "list", "analyze", "diagonalize", "data", "train", "eval", "runs"):
         assert verb in done.stdout
@@ -36,8 +34,7 @@ def test_help_names_every_verb():
 @pytest.mark.parametrize("package", ["tyro", "rich"])
 def test_without_its_packages_the_command_says_what_to_install(package: str):
     code = f"import sys; sys.modules[{package!r}] = None; from wellposed.cli import main"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    done = python(code)
     assert done.returncode == 1
     assert done.stderr == f"wellposed: this needs {package}: pip install 'wellposed[cli]'\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import subprocess
-import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from PIL import Image
 from rich.console import Console
 
 from file_server import FileServer
-from subprocesses import environment
+from subprocesses import python
 from test_cli import wellposed
 from wellposed.cli import main
 from wellposed.data import Builder, Info, SequenceDataset, Task, Vocabulary, load, prepare
@@ -186,8 +185,7 @@ main(["data", "fetch", sys.argv[3], "--root", sys.argv[4]])
 
 
 def fetch(url: str, checksum: str, name: str, root: Path, digest: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", FETCH, url, checksum, name, str(root), digest]
-    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    return python(FETCH, url, checksum, name, str(root), digest)
 
 
 def tarball(files: dict[str, bytes], tmp_path: Path) -> tuple[bytes, str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from subprocesses import environment
+from subprocesses import python
 from wellposed.cli import main
 from wellposed.cli._overrides import spelled_out
 from wellposed.cli.train import train
@@ -209,8 +207,7 @@ def test_training_without_the_packages_of_the_command_line(tmp_path: Path):
     code = f"{blocked}; import runpy; sys.argv[0] = 'train'; runpy.run_module('wellposed.train', run_name='__main__')"
     (tmp_path / "data").mkdir()
     job = ["tiny-lra-text-s5ptd", "--set", "optimizer.lr=0.003", "epochs=1", "--data", "data", "--minutes", "9"]
-    command = [sys.executable, "-c", code, *job]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = python(code, *job, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "finished after 1 of 1 epochs" in done.stdout
     (folder,) = (tmp_path / "runs").iterdir()

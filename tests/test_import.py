@@ -33,7 +33,8 @@ PUBLIC = [module for module in MODULES if hasattr(module, "__all__")]
 
 
 def test_import_needs_no_optional_package():
-    run_python(f"""
+    run_python(
+        f"""
 import sys
 
 class Refuse:
@@ -49,7 +50,9 @@ from wellposed.systems import linf_distance, s4, s4d, spikes
 assert round(linf_distance(s4(16), s4d(16)).value, 6) == 0.451561
 assert len(spikes(32)) == 14
 s4d(8).discretize(0.1, "zoh").simulate([1.0, 2.0, 3.0])
-""")
+""",
+        fresh=True,
+    )
 
 
 def documented(thing: Any) -> bool:

@@ -152,7 +152,8 @@ def test_a_million_states():
 @pytest.mark.slow
 def test_memory_stays_below_a_gibibyte():
     # 10^5 frequencies times 10^4 factors would fill 16 GB, 10^4 points off the axis 1.6 GB.
-    peak = run_python("""
+    peak = run_python(
+        """
 import resource, sys
 from pathlib import Path
 import torch
@@ -166,7 +167,9 @@ if status.exists():  # getrusage counts what the process that started this one h
     print(1024 * int(status.read_text().split("VmHWM:")[1].split()[0]))
 else:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
-""")
+""",
+        fresh=True,
+    )
     assert int(peak) < 2**30
 
 
