@@ -10,12 +10,14 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 from faster_interpreter import spare_what_changes_nothing
+from lighter_checks import lighten
 
 if not torch.cuda.is_available():  # before anything imports triton: its interpreter runs the GPU's kernels on the CPU
     os.environ.setdefault("TRITON_INTERPRET", "1")
     if importlib.util.find_spec("triton"):
         spare_what_changes_nothing()
 if importlib.util.find_spec("beartype"):  # not on every machine the numerical tests are run on
+    lighten()
     install_import_hook("wellposed", "beartype.beartype")
 torch.set_num_threads(1)
 
