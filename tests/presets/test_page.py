@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-from subprocesses import environment
+from subprocesses import python
 from wellposed.presets import PRESETS, preset
 from wellposed.presets._measured import measured
 from wellposed.presets._page import COMMAND, _rows
@@ -17,8 +15,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_is_what_its_command_writes(tmp_path: Path):
-    command = [sys.executable, *COMMAND.split()[1:-1], "page.md", "--results", str(ROOT / "results")]
-    subprocess.run(command, cwd=tmp_path, env=environment(), check=True)
+    _, option, module, _ = COMMAND.split()
+    assert option == "-m"
+    code = f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    done = python(code, "page.md", "--results", str(ROOT / "results"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     found = (ROOT / "docs" / "presets.md").read_text(encoding="utf-8")
     assert found == (tmp_path / "page.md").read_text(encoding="utf-8"), f"run {COMMAND}"
     for name in PRESETS:

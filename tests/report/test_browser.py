@@ -8,9 +8,8 @@ import pytest
 
 from run_folder import make
 from wellposed.experiments import NAMES
-from wellposed.report import read_records, save_run_summary, write_page
+from wellposed.report import save_run_summary
 
-RESULTS = Path(__file__).parents[2] / "results"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 if not CHROMIUM or not DRIVER:
@@ -32,7 +31,7 @@ OVERFLOWS = """
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+def browser(published_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     profile = tmp_path_factory.mktemp("profile")
@@ -51,8 +50,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    path = write_page(read_records(RESULTS), tmp_path_factory.mktemp("page") / "index.html")
-    driver.get(path.as_uri())
+    driver.get(published_page.as_uri())
     yield driver
     driver.quit()
 

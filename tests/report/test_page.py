@@ -11,7 +11,7 @@ from wellposed.errors import RecordError, UnknownNameError
 from wellposed.experiments import NAMES, get
 from wellposed.experiments._registry import FULL
 from wellposed.records import Claim
-from wellposed.report import read_records, save_bode, save_figures, verdicts, write_page
+from wellposed.report import read_records, save_bode, save_figures, verdicts
 from wellposed.report._figures import FIGURES, figure_svg
 from wellposed.report._verdicts import _verdict
 
@@ -19,9 +19,8 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = write_page(read_records(RESULTS), tmp_path_factory.mktemp("page") / "index.html")
-    return path.read_text(encoding="utf-8")
+def page(published_page: Path) -> str:
+    return published_page.read_text(encoding="utf-8")
 
 
 def test_nothing_is_loaded_from_elsewhere(page: str):
