@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 settings.register_profile(
     "wellposed",
     deadline=None,
-    max_examples=int(os.environ.get("WELLPOSED_TEST_EXAMPLES", "30")),  # each run tries others, but in CI
+    max_examples=int(os.environ.get("WELLPOSED_TEST_EXAMPLES", "20")),  # each run tries others, but in CI
     derandomize="CI" in os.environ,
     # The properties of system_suite are inherited on purpose, one class for every structure.
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],

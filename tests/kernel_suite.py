@@ -24,6 +24,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from covering import covering
 from wellposed.kernels import (
     BACKENDS,
     DenseRecurrence,
@@ -276,8 +277,7 @@ class KernelSuite:
             return x
         return torch.where(torch.arange(x.shape[1])[:, None] < w.lengths[:, None, None], x, 0.0)
 
-    @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("length", LENGTHS)
+    @pytest.mark.parametrize(("length", "kind"), covering(LENGTHS, KINDS, every=3))
     def test_is_the_recurrence(self, kind: str, length: int):
         self.compare(work(kind, length))
 
@@ -286,18 +286,14 @@ class KernelSuite:
     def test_both_directions(self, kind: str, length: int):
         self.compare(work(kind, length, directions=2))
 
-    @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("length", [1, 2, 64, 130])
-    @pytest.mark.parametrize("with_state", [False, True])
+    @pytest.mark.parametrize(("with_state", "length", "kind"), covering([False, True], [1, 2, 64, 130], KINDS, every=4))
     def test_states(self, kind: str, length: int, with_state: bool):
         """The last state on request, with and without one to begin from; and an initial one alone."""
         self.compare(work(kind, length, with_state=with_state, want_state=True))
         if with_state:
             self.compare(work(kind, length, with_state=True))
 
-    @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("with_state", [False, True])
-    @pytest.mark.parametrize("directions", [1, 2])
+    @pytest.mark.parametrize(("directions", "with_state", "kind"), covering([1, 2], [False, True], KINDS, every=2))
     def test_padding(self, kind: str, with_state: bool, directions: int):
         lengths = torch.tensor([1, 100, 37])
         more = {"with_state": with_state, "want_state": True} if directions == 1 else {}
@@ -327,7 +323,7 @@ class KernelSuite:
                 assert torch.equal(a, b)
 
     @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by PyTorch itself
-    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("kind", covering(KINDS, every=2))
     def test_tangents(self, kind: str):
         """Forward-mode derivatives against those of the loop."""
         self.skip_unless_supported(w := self.rounded(work(kind, 70, directions=2)))

@@ -112,7 +112,7 @@ class LayerSuite:
     # --- one answer
 
     @given(data=st.data())
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_every_way_to_compute_equals_the_twin(self, data: st.DataObject):
         """Any sizes, primes and length 1 among them; float64, relative to the largest entry."""
         length = data.draw(st.sampled_from([1, 2, 3, 7, 31, 127, 128, 129, 257]), label="length")
@@ -133,7 +133,7 @@ class LayerSuite:
             assert off(y, right["y"]) < 1e-10
 
     @given(cuts=st.lists(st.integers(1, 150), min_size=1, max_size=5))
-    @settings(max_examples=6)
+    @settings(max_examples=3)
     def test_streaming_in_chunks_of_any_size_equals_one_pass(self, cuts: list[int]):
         for mode in self.modes:
             layer = self.make(mode=mode)

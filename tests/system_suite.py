@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from covering import covering
 from dense_twin import Twin, assert_close
 from wellposed.errors import FrozenError, NotRealError
 from wellposed.systems import DiagonalSystem, System, linf_distance
@@ -175,7 +176,7 @@ class SystemSuite:
         assert R.cost() > 0
         assert R.peaks().dtype == torch.complex128
 
-    @settings(max_examples=12)
+    @settings(max_examples=6)
     @given(cases(max_n=6), st.booleans())
     def test_distance_is_the_largest_difference(self, case: Case, discrete: bool):
         case = dataclasses.replace(case, batch=())
@@ -321,8 +322,7 @@ class SystemSuite:
 
         assert_same_gradients(lambda p: self.system(p, case)(s), solved, parameters)
 
-    @pytest.mark.parametrize("method", METHODS)
-    @pytest.mark.parametrize("real", [True, False])
+    @pytest.mark.parametrize(("method", "real"), covering(METHODS, [True, False], every=2))
     def test_gradients_are_those_of_finite_differences(self, method: Any, real: bool):
         case = Case(n=3, m=2, p=2, siso=False, batch=(), real=real, extra_inputs=False, seed=3)
         parameters, _, _, rng = self.draw(case)

@@ -22,6 +22,7 @@ import wellposed
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {
+    "docs/data/index.md",
     "docs/tutorials/layers.md",
     "docs/tutorials/own-data.md",
     "docs/tutorials/spikes.md",
@@ -110,10 +111,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_site_builds_without_a_warning(site: tuple[Path, str]):
     assert "WARNING" not in site[1], site[1]
 
 
+@pytest.mark.slow
 def test_site_loads_nothing_from_the_network(site: tuple[Path, str]):
     sources = r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//"""
     links = r"""<link\b(?![^>]*\brel=["']?canonical)[^>]*\bhref=["']?(?:https?:)?//"""

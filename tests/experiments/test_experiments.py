@@ -13,7 +13,7 @@ from wellposed.report import verdicts
 
 RESULTS = Path(__file__).parents[2] / "results"
 OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
-SLOW = ("gamma-tables", "pareto", "default-perturbation", "decay-convergence", "resolvent-bound", "condition-vs-size")
+SLOW = (*OPTIMISED, "decay-convergence", "resolvent-bound", "condition-vs-size")
 SLOW += ("failure-modes", "robustness", "ablation", "certificates")
 
 

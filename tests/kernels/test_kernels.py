@@ -56,7 +56,7 @@ def test_scan_is_the_recurrence(kind: str, length: int, sizes: tuple[int, int, i
     assert torch.equal(s, before)
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "dense"])
+@pytest.mark.parametrize("kind", ["diagonal", pytest.param("dense", marks=pytest.mark.slow)])
 def test_gradients_of_the_scan(kind: str):
     """First and second derivatives against difference quotients."""
     A, _ = transition(kind, 2, 1)

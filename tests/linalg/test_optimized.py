@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covering import covering
 from wellposed import ptd
 from wellposed.hippo import legs
 from wellposed.linalg import gallery
@@ -76,8 +77,7 @@ def test_refines_what_the_closed_form_leaves():
     assert refined.condition < 0.95 * closed.condition
 
 
-@pytest.mark.parametrize("k", range(7))
-@pytest.mark.parametrize("n", [pytest.param(n, marks=pytest.mark.slow if n >= 64 else ()) for n in PAPER])
+@pytest.mark.parametrize(("n", "k"), covering(list(PAPER), range(7), every=3))
 def test_below_the_paper(n: int, k: int):
     kappa, size = PAPER[n][0][k], PAPER[n][1][k]
     A = legs(n)[0].numpy()

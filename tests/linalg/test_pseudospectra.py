@@ -154,7 +154,9 @@ def curve_error(found: Pseudospectra, A: Any, level: float) -> float:
     return max(abs(sigma_min(A, z) / level - 1) for z in places)
 
 
-@pytest.mark.parametrize(("name", "rel"), [("grcar:24", 1e-3), ("legs:40", 0.1), ("bull-head:24", 0.03)])
+@pytest.mark.parametrize(
+    ("name", "rel"), [("grcar:24", 1e-3), pytest.param("legs:40", 0.1, marks=pytest.mark.slow), ("bull-head:24", 0.03)]
+)
 def test_refined_near_a_level_curve(name: str, rel: float):
     A = gallery.matrix(name).numpy()
     level = rel * size(A)

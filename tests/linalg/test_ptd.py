@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array
 
+from covering import covering
 from wellposed import ptd
 from wellposed.errors import (
     ArgumentError,
@@ -78,8 +79,7 @@ def assert_ordered(d: Diagonalization) -> None:
         assert not real.imag.any()
 
 
-@pytest.mark.parametrize("rel", [1e-1, 1e-3, 1e-6])
-@pytest.mark.parametrize("name", gallery.MATRICES)
+@pytest.mark.parametrize(("name", "rel"), covering(list(gallery.MATRICES), [1e-1, 1e-3, 1e-6], every=3))
 def test_gallery(name: str, rel: float):
     A = gallery.MATRICES[name](SIZES[name]).numpy()
     n, size = len(A), two_norm(A)
@@ -231,9 +231,12 @@ def test_the_input_is_not_changed():
     assert np.array_equal(A, before)
 
 
-@pytest.mark.parametrize("method", ["auto", "rank-one", "optimized"])
-@pytest.mark.parametrize(("name", "margin"), [("legs:12", 0.5), ("legs:7", 0.5), ("transient:10", 0.05)])
-def test_margin(name: str, margin: float, method: Any):
+@pytest.mark.parametrize(
+    ("name", "method"),
+    covering(["legs:12", "transient:10", "legs:7"], ["auto", "rank-one", "optimized"], every=2),
+)
+def test_margin(name: str, method: Any):
+    margin = 0.05 if name == "transient:10" else 0.5
     A = gallery.matrix(name)
     if (name, method) == ("transient:10", "rank-one"):  # the closed form offers no stable candidate there
         with pytest.raises(UnstableError, match=rf"at most -{margin:g}, reached -?0\.\d+ with .*method='optimized'"):
@@ -244,8 +247,7 @@ def test_margin(name: str, margin: float, method: Any):
     assert_consistent(d, A.numpy())
 
 
-@pytest.mark.parametrize("method", ["auto", "rank-one", "optimized"])
-@pytest.mark.parametrize("n", [8, 16, 31])
+@pytest.mark.parametrize(("method", "n"), covering(["optimized", "rank-one", "auto"], [8, 16, 31], every=3))
 def test_stable(n: int, method: Any):
     d = ptd(legs(n)[0], stable=True, method=method)
     assert d.Lambda.real.max() < 0
@@ -315,8 +317,9 @@ def test_complex_matrices_have_no_pairs_to_ask_for(name: str, field: Any):
         ptd(gallery.matrix(name), real_eigenvalues="avoid", field=field)
 
 
-@pytest.mark.parametrize("method", ["auto", "rank-one", "optimized", "gaussian"])
-@pytest.mark.parametrize("target", [5.0, 100.0])
+@pytest.mark.parametrize(
+    ("method", "target"), covering(["auto", "rank-one", "optimized", "gaussian"], [5.0, 100.0], every=2)
+)
 def test_cond(target: float, method: Any):
     target = 100 * target if method == "gaussian" else target
     d = ptd(legs(12)[0], cond=target, method=method)
@@ -388,7 +391,7 @@ def test_the_ends_of_the_floats(unit: float):
     assert max(d.residual, abs(d.backward_error - 0.1)) < 1e-11
 
 
-@pytest.mark.parametrize("A", [np.full((2, 2), 1.7e308), np.triu(np.full((3, 3), 1.7e308)), 1e307 * np.ones((30, 30))])
+@pytest.mark.parametrize("A", [np.full((2, 2), 1.7e308), np.triu(np.full((3, 3), 1.7e308)), 1e307 * np.ones((20, 20))])
 def test_results_beyond_the_largest_float(A: Any):
     for M in (A, A + 0j, -1j * A):
         with pytest.raises(NotFiniteError, match=r"beyond the largest float, 1\.8e308: divide A"):
@@ -410,7 +413,8 @@ def test_a_penalty_beyond_floats_is_no_warning():
     check_answer(A, np.inf, {"gamma": 1e3, "power": 2, "norm": "spectral", "stable": True})
 
 
-@pytest.mark.parametrize("norm", ["fro", pytest.param("spectral", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["fro", "spectral"])
 def test_a_penalty_that_leaves_no_perturbation(norm: Any):
     A = 1e30 * np.array([[2.0, 1.0 + 1.0j], [2.0, -1.0 + 1.0j]])
     assert ptd(A, gamma=1.0, norm=norm).rel < 1e-12
@@ -448,8 +452,7 @@ def test_the_remark_on_gamma():
     assert np.linalg.norm(d.E.numpy()) / two_norm(A) == pytest.approx(0.114, abs=5e-4)
 
 
-@pytest.mark.parametrize("norm", ["fro", "spectral"])
-@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize(("power", "norm"), covering([1, 2], ["fro", "spectral"], every=2))
 def test_gamma_finds_a_minimum(power: Any, norm: Any):
     A, gamma = legs(8)[0].numpy(), 100.0
 
@@ -506,7 +509,7 @@ def test_gamma_finds_a_minimum(power: Any, norm: Any):
         (np.stack([[-np.eye(2)], [np.eye(2)]]), {"stable": True}, UnstableError, r"^A\[1, 0\]: max Re"),
         (csr_array(np.eye(3)), {}, ArgumentError, r"sparse matrix \(csr_array\): pass A\.toarray\(\)"),
         (torch.eye(3).to_sparse(), {}, ArgumentError, r"sparse tensor \(torch.sparse_coo\): pass A\.to_dense\(\)"),
-        (torch.eye(3, device="meta"), {}, ArgumentError, "device 'meta'"),
+        (torch.empty(3, 3, device="meta"), {}, ArgumentError, "device 'meta'"),
         (np.ma.masked_less(np.eye(3), 0.5), {}, ArgumentError, r"6 masked entries, .* A\.filled"),
     ],
 )

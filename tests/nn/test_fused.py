@@ -65,7 +65,7 @@ def close(found: list[Tensor], right: list[Tensor], tolerance: float = 1e-5) -> 
 
 
 @pytest.mark.parametrize(
-    "options", [pytest.param(o, marks=[] if i % 11 == 0 else pytest.mark.slow) for i, o in enumerate(OPTIONS)]
+    "options", [pytest.param(o, marks=[] if i % 17 == 0 else pytest.mark.slow) for i, o in enumerate(OPTIONS)]
 )
 def test_is_the_block_of_modules(options: dict[str, Any]):
     options = dict(options)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from covering import covering
 from subprocesses import run_python
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.kernels import BACKENDS, chunks
@@ -81,8 +82,7 @@ def test_is_what_it_says():
     close(post(x), F.layer_norm(h, (8,))[:, -1] @ post.head.weight.T + post.head.bias)
 
 
-@pytest.mark.parametrize("layer", OPTIONS)
-@pytest.mark.parametrize("pooling", ["mean", "last", "max", "none"])
+@pytest.mark.parametrize(("layer", "pooling"), covering(list(OPTIONS), ["mean", "last", "max", "none"], every=2))
 def test_a_padded_batch_is_its_sequences(layer: str, pooling: Any):
     model, x = small(SequenceClassifier, layer, pooling=pooling), padded()
     together = model(x, lengths=LENGTHS)
@@ -152,9 +152,9 @@ def test_padding_tokens_are_never_looked_up():
     assert not blank.backbone.encoder.weight.grad[0].any()
 
 
-@pytest.mark.parametrize("layer", OPTIONS)
-@pytest.mark.parametrize("norm", ["layer", "batch"])
-@pytest.mark.parametrize("prenorm", [True, False])
+@pytest.mark.parametrize(
+    ("layer", "norm", "prenorm"), covering(list(OPTIONS), ["layer", "batch"], [True, False], every=2)
+)
 def test_streams(layer: str, norm: Any, prenorm: bool):
     options = OPTIONS[layer] | ({"causal": True} if layer == "attention" else {})
     model = small(SequenceRegressor, layer, pooling="none", norm=norm, prenorm=prenorm, layer_options=options)
@@ -173,9 +173,15 @@ def test_streams(layer: str, norm: Any, prenorm: bool):
     close(model(x[:, 7:], state=model(x[:, :7], return_state=True)[1]), whole[:, 7:])
 
 
-@pytest.mark.parametrize("kind", [SequenceClassifier, SequenceRegressor])
-@pytest.mark.parametrize("pooling", ["mean", "max", "last", "none"])
-@pytest.mark.parametrize("layer", ["s4ptd", "s5", "liquid-s4", "attention"])
+@pytest.mark.parametrize(
+    ("kind", "pooling", "layer"),
+    covering(
+        [SequenceClassifier, SequenceRegressor],
+        ["mean", "max", "last", "none"],
+        ["s4ptd", "s5", "liquid-s4", "attention"],
+        every=4,
+    ),
+)
 def test_streams_with_pooling_that_runs_along(kind: Any, pooling: Any, layer: str):
     """Whatever was read in pieces, in steps or by a stepper: the output is that of the sequence so far."""
     options = OPTIONS[layer] | ({"causal": True} if layer == "attention" else {})

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from covering import covering
 from subprocesses import run_python
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn import (
@@ -102,8 +103,7 @@ def test_the_spike_is_where_the_bilinear_rule_moves_it(kind: Any):
     shares(added(fourier_noise("layer", frequency=80.0), layer).numpy(), 80.0 * dt, 0.1)  # a number is itself
 
 
-@pytest.mark.parametrize("kind", [S5, S5PTD])
-@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize(("kind", "blocks"), covering([S5, S5PTD], [1, 2], every=2))
 def test_channels_of_s5_take_the_step_of_a_mode_in_resonance(kind: Any, blocks: int):
     layer = kind(CHANNELS, 16 * blocks, blocks=blocks, seed=3, dtype=torch.float64)
     top = layer.A_imag.detach().reshape(blocks, -1).argmax(-1)

@@ -20,7 +20,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(
+    "name",
+    # six tasks a layer: of each every other one in the quick tests, in turn
+    [pytest.param(name, marks=pytest.mark.slow if (k + k // 6) % 2 else ()) for k, name in enumerate(PRESETS)],
+)
 def test_one_training_step(name: str, root: Path):
     config = tiny(PRESETS[name]())
     train = load(config.data.task, root, "train", **config.data.options)

@@ -27,7 +27,9 @@ def errors(s: complex, n: int, l: int, reference: Lemma1) -> list[float]:
     return [relative_error(a, e) if abs(e) > 1e-300 else abs(a) / 1e-300 for a, e in found]
 
 
-@pytest.mark.parametrize("omega", np.logspace(-3, 9, 25))
+@pytest.mark.parametrize(
+    "omega", [pytest.param(w, marks=pytest.mark.slow if k % 2 else ()) for k, w in enumerate(np.logspace(-3, 9, 25))]
+)
 def test_on_the_imaginary_axis(omega: float):
     s = complex(0, omega)
     reference = Lemma1(s, N)
@@ -37,7 +39,7 @@ def test_on_the_imaginary_axis(omega: float):
             assert complex(f(-s, N, l=l)) == complex(f(s, N, l=l)).conjugate()
 
 
-@pytest.mark.parametrize("l", [1, 500])
+@pytest.mark.parametrize("l", [1, pytest.param(500, marks=pytest.mark.slow)])
 def test_inside_the_spikes(l: int):
     # 1 + a is about 1e-7 there, so the last digits of a, at 1e-15, are worth 1e-8.
     found = spikes(N, l, last=3)
@@ -53,7 +55,9 @@ RIGHT = [1 + 1j, 2 - 300j, 1e3 + 5j, 1e6 - 3j, 5.0, 12.5, 2e4, 1e-9 + 1j]
 LEFT = [-3 + 2j, -0.5 + 0.1j, -1 - 300j, -1e7 + 1j, -5.5, -0.3, -2e4, -1e-9 + 1j]
 
 
-@pytest.mark.parametrize("s", RIGHT + LEFT)
+@pytest.mark.parametrize(
+    "s", [pytest.param(s, marks=pytest.mark.slow if k % 2 else ()) for k, s in enumerate(RIGHT + LEFT)]
+)
 def test_off_the_axis(s: complex):
     reference = Lemma1(s, N)
     for l in ROWS:

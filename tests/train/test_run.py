@@ -81,7 +81,7 @@ def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(checks, undisturbed, tm
     ("changes", "make"),
     [
         ({"schedule": ScheduleConfig(name="plateau", patience=0)}, waves),
-        ({"model": MODEL | {"norm": "batch", "layer": "s5"}}, waves),
+        pytest.param({"model": MODEL | {"norm": "batch", "layer": "s5"}}, waves, marks=SLOW),
         ({"data": DataConfig(task="toys", batch_size=5, drop_last=False)}, words),
         pytest.param({"optimizer": OptimizerConfig(clip=0.1, frozen=("A_imag",)), "ema": None}, slopes, marks=SLOW),
         pytest.param({}, lambda seed: words(seed=seed, pairs=True), marks=SLOW),

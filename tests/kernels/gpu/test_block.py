@@ -15,6 +15,7 @@ from torch import Tensor
 
 pytest.importorskip("triton")
 
+from covering import covering
 from wellposed.kernels import layout, products
 from wellposed.kernels.gate import Gate, activate_and_gate
 from wellposed.kernels.gpu import transpose
@@ -125,9 +126,15 @@ def norm_inputs(shape: tuple[int, ...]) -> list[Tensor]:
     return [2 + channels + steps + 0.3 * random(*shape, seed=1), random(shape[2], seed=2), random(shape[2], seed=3)]
 
 
-@pytest.mark.parametrize("shape", [shape if shape[2] > 1 else (*shape[:2], 2) for shape in SHAPES])
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("shape", "padded", "dtype"),
+    covering(
+        [shape if shape[2] > 1 else (*shape[:2], 2) for shape in SHAPES],
+        [False, True],
+        [torch.float32, torch.bfloat16],
+        every=2,
+    ),
+)
 def test_layer_norm(shape: tuple[int, ...], padded: bool, dtype: torch.dtype):
     lengths = lengths_of(shape, padded)
     mask = mask_of(shape, lengths)
@@ -144,10 +151,17 @@ def test_layer_norm(shape: tuple[int, ...], padded: bool, dtype: torch.dtype):
     compare(fused, plain, norm_inputs(shape), FLOAT32 if dtype == torch.float32 else BF16, dtypes=[torch.float32] * 3)
 
 
-@pytest.mark.parametrize("shape", [(3, 2, 1), (1, 63, 33), (3, 500, 3), (2, 5000, 2)])
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize(("training", "momentum"), [(True, 0.1), (True, None), (False, 0.1)])
-def test_batch_norm(shape: tuple[int, ...], padded: bool, training: bool, momentum: float | None):
+@pytest.mark.parametrize(
+    ("shape", "padded", "how"),
+    covering(
+        [(3, 2, 1), (1, 63, 33), (3, 500, 3), (2, 5000, 2)],
+        [False, True],
+        [(True, 0.1), (True, None), (False, 0.1)],
+        every=2,
+    ),
+)
+def test_batch_norm(shape: tuple[int, ...], padded: bool, how: tuple[bool, float | None]):
+    training, momentum = how
     lengths = lengths_of(shape, padded)
     mask = mask_of(shape, lengths)
     theirs = torch.nn.BatchNorm1d(shape[2], momentum=momentum, dtype=torch.float64, device=DEVICE).train(training)
@@ -155,8 +169,8 @@ def test_batch_norm(shape: tuple[int, ...], padded: bool, training: bool, moment
     running = [b.clone().float() if b.is_floating_point() else b.clone() for b in theirs.buffers()]
 
     def fused(u: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        how: Any = {"running": tuple(running), "momentum": momentum, "training": training, "lengths": lengths}
-        x, u = batch_norm(u, w, b, 1e-5, dtype=torch.float32, **how)
+        more: Any = {"running": tuple(running), "momentum": momentum, "training": training, "lengths": lengths}
+        x, u = batch_norm(u, w, b, 1e-5, dtype=torch.float32, **more)
         return x + around(u, mask)
 
     def plain(u: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -227,10 +241,10 @@ def gate_inputs(shape: tuple[int, ...], glu: str) -> list[Tensor]:
     return [2 * random(*shape, seed=1), random(*shape, seed=2), weight, random(out, seed=4)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("glu", ["full", "half", "half2", "none"])
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "none"])
-@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "glu", "activation", "residual"),
+    covering(SHAPES, ["full", "half", "half2", "none"], ["gelu", "gelu_tanh", "none"], [True, False], every=3),
+)
 def test_gate(shape: tuple[int, ...], glu: str, activation: str, residual: bool):
     gate, lengths = Gate(activation, glu), lengths_of(shape, residual)
 

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 import torch
 
+from covering import covering
 from kernel_suite import DEVICE, KernelSuite, leaves, loop, moved, off, random, work
 from subprocesses import run_python
 from wellposed import kernels
@@ -65,9 +66,7 @@ def _nan_filled(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("_nan_filled")
-@pytest.mark.parametrize("length", [1, 2, 63, 500])
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("modes", [1, 2, 33])
+@pytest.mark.parametrize(("length", "batch", "modes"), covering([1, 2, 63, 500], [1, 3], [1, 2, 33], every=3))
 def test_odd_shapes(length: int, batch: int, modes: int):
     """One direction or both, in turn; segments where the batch is small and the sequence long."""
     compare(some(length, batch, modes, directions=1 + (length + batch) % 2))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 pytest.importorskip("triton")
 
+from covering import covering
 from wellposed.kernels import layout, products
 from wellposed.kernels.gpu import product as gpu
 
@@ -51,10 +52,9 @@ def off(found: Tensor, expected: Tensor, size: Tensor | None = None) -> float:
     return ((found.double() - expected).norm() / (expected if size is None else size).norm()).item()
 
 
-@pytest.mark.parametrize(("m", "k", "n"), SIZES)
-@pytest.mark.parametrize("a_turned", [False, True])
-@pytest.mark.parametrize("b_turned", [False, True])
-def test_product(m: int, k: int, n: int, a_turned: bool, b_turned: bool):
+@pytest.mark.parametrize(("sizes", "a_turned", "b_turned"), covering(SIZES, [False, True], [False, True], every=2))
+def test_product(sizes: tuple[int, int, int], a_turned: bool, b_turned: bool):
+    m, k, n = sizes
     a, b = random(m, k, turned=a_turned, seed=1), random(k, n, turned=b_turned, seed=2)
     expected, size = a.double() @ b.double(), a.double().abs() @ b.double().abs()
     found = gpu.product(a, b)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from covering import covering
 from kernel_suite import DEVICE, leaves, loop, moved, off, random
 from subprocesses import run_python
 from wellposed import kernels
@@ -94,9 +95,7 @@ def test_channels_first(directions: int):
 
 
 @pytest.mark.usefixtures("_nan_in_fresh_memory")
-@pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize(("directions", "first", "skip"), covering([1, 2], [False, True], [False, True], every=2))
 def test_products_of_our_own(directions: int, first: bool, skip: bool, monkeypatch: pytest.MonkeyPatch):
     """Which are for large ones: in both layouts, written and added to the skip."""
     monkeypatch.setattr("wellposed.kernels.layout.FASTEST_ON", ("cuda", "cpu"))
