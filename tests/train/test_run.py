@@ -279,6 +279,16 @@ def test_evaluation_with_noise(tmp_path):
     assert evaluate(model, waves(), noise=noise, batch_size=5) == pytest.approx(noisy, rel=1e-5)
 
 
+@pytest.mark.parametrize("device", ["cup", "cuda"])
+def test_evaluation_on_a_device_that_is_not_there(device):
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    model = SequenceClassifier(1, 2, d_model=4, n_layers=1)
+    with pytest.raises((ArgumentError, UnknownNameError), match="device"):
+        evaluate(model, waves(), device=device)
+    assert evaluate(model, waves(), device="auto") == evaluate(model, waves())
+
+
 def test_bf16_and_compile_options_run(tmp_path):
     assert run(config(epochs=1, precision="bf16"), tmp_path / "bf16", datasets=splits(), **QUIET).finished
     assert torch.get_float32_matmul_precision() == "highest"

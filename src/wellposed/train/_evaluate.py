@@ -14,7 +14,7 @@ from wellposed.data import SequenceDataset
 from wellposed.errors import ArgumentError
 from wellposed.nn import FourierNoise, SequenceModel
 from wellposed.train._config import Precision
-from wellposed.train._machine import arithmetic
+from wellposed.train._machine import arithmetic, check_device
 from wellposed.train._objective import Objective
 from wellposed.train._result import RunResult, load_run
 from wellposed.train._step import Tally, evaluation_step
@@ -41,7 +41,7 @@ def evaluate(
     model = run.model() if isinstance(run, RunResult) else run
     first = next(model.parameters())
     here, training = first.device, model.training
-    place = torch.device(device) if device is not None else _best(here)
+    place = _best(here) if device in (None, "auto") else _device(device)
     tally = Tally(Objective.of(dataset.info), place)
     # Noise counts sequences as they come: in their own order, so that results do not depend on lengths.
     order: dict[str, Any] = {"shuffle": False, "bucket": dataset.rows.ragged and noise is None}
@@ -56,6 +56,12 @@ def evaluate(
         return tally.objective.metrics(tally.read().sums)
     finally:
         model.to(here).train(training)
+
+
+def _device(device: Any) -> torch.device:
+    kind = device.type if isinstance(device, torch.device) else str(device).partition(":")[0]
+    check_device(kind)
+    return torch.device("cuda" if kind == "gpu" else device)
 
 
 def _best(here: torch.device) -> torch.device:

@@ -7,18 +7,19 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from wellposed.errors import ArgumentError, MissingExtraError
+from wellposed._checks import positive_int
+from wellposed.errors import ArgumentError, MissingExtraError, UnknownNameError
 from wellposed.train._config import Precision
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-Device = Literal["auto", "cpu", "cuda", "gpu", "mps"]
+_DEVICES = ("auto", "cpu", "cuda", "gpu", "mps")
 _MATMUL = {"float32": "highest", "tf32": "high", "bf16": "high"}
 
 
@@ -27,16 +28,20 @@ def make_fabric(
 ) -> Fabric:
     """The machine: processes are started, or found where ``torchrun`` has started them."""
     check_machine(device)
+    if isinstance(devices, int) and devices != -1:  # which is all of them
+        positive_int(devices, "devices")
+    positive_int(num_nodes, "num_nodes")
     from lightning_fabric import Fabric
 
+    asked = {"accelerator": device, "devices": devices, "num_nodes": num_nodes, "strategy": strategy}
     with _quiet():
-        fabric = Fabric(
-            accelerator=device,
-            devices=devices,
-            num_nodes=num_nodes,
-            strategy=_sharding() if strategy == "fsdp" else strategy,
-            precision="bf16-mixed" if precision == "bf16" else "32-true",
-        )
+        try:
+            fabric = Fabric(
+                **asked | ({"strategy": _sharding()} if strategy == "fsdp" else {}),
+                precision="bf16-mixed" if precision == "bf16" else "32-true",
+            )
+        except (ValueError, TypeError, RuntimeError, ImportError) as error:  # more GPUs than there are, for example
+            raise ArgumentError(f"Lightning Fabric cannot work with {asked}: {error}") from None
         fabric.launch()
     return fabric
 
@@ -45,9 +50,16 @@ def check_machine(device: str) -> str:
     """``"cuda"`` or ``"cpu"``, whichever a device means here; or why it cannot be trained on."""
     if importlib.util.find_spec("lightning_fabric") is None:
         raise MissingExtraError("lightning-fabric", "train")
+    check_device(device)
+    return "cuda" if device in ("cuda", "gpu", "auto") and torch.cuda.is_available() else "cpu"
+
+
+def check_device(device: str) -> None:
+    """Refuse one that is not known, or not here."""
+    if device not in _DEVICES:
+        raise UnknownNameError("device", device, _DEVICES)
     if device in ("cuda", "gpu") and not torch.cuda.is_available():
         raise ArgumentError(f"device = {device!r}, but PyTorch finds no GPU here: device='cpu', or 'auto'")
-    return "cuda" if device in ("cuda", "gpu", "auto") and torch.cuda.is_available() else "cpu"
 
 
 def _sharding() -> Any:
