@@ -83,10 +83,16 @@ def sweep_outcome(result: SweepResult) -> Iterator[str]:
 
 
 def run_folder(name: str | None) -> Path | None:
-    """``runs/NAME`` for a name, or the folder itself where it is a path; ``None`` leaves it to the run."""
-    if name is None or Path(name).name != name:
-        return None if name is None else Path(name)
-    return RUNS / name
+    """``runs/NAME`` for a name, or the folder itself where it is a path; ``None`` leaves it to the run.
+
+    >>> [str(run_folder(name)) for name in ("mine", "./mine", "/data/mine", "..")]
+    ['runs/mine', 'mine', '/data/mine', '..']
+    """
+    if name is None:
+        return None
+    if not name:
+        raise ArgumentError("a run needs a name, and '' is none: --run mine, or leave it out")
+    return Path(name) if name == ".." or Path(name).name != name else RUNS / name
 
 
 def listing() -> Iterator[str]:
