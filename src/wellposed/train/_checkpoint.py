@@ -26,6 +26,8 @@ from wellposed.errors import RecordError
 FORMAT = "wellposed-checkpoint-1"
 LAST, PREVIOUS = "last.safetensors", "previous.safetensors"
 _TEMPORARY = ".writing-"
+ANEW = "begin anew with resume=False (--fresh)"
+"""What errors advise, in Python and on the command line."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,6 @@ def newest(folder: Path) -> Checkpoint | None:
         return checkpoint
     if wrong:
         raise RecordError(
-            f"{'; '.join(wrong)}. No checkpoint of this run can be read: bring one back from a copy, or begin "
-            "anew with resume=False"
+            f"{'; '.join(wrong)}. No checkpoint of this run can be read: bring one back from a copy, or {ANEW}"
         )
     return None

@@ -12,6 +12,7 @@ from typing import Any
 
 from wellposed._files import make_folder, write_whole
 from wellposed.errors import ArgumentError, RecordError
+from wellposed.train._checkpoint import ANEW
 from wellposed.train._config import RunConfig
 
 CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
@@ -58,7 +59,7 @@ def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
     elif (folder / CONFIG).exists():
         check_same(folder, read_config(folder), config)
     elif any(path.name in _OWN for path in folder.iterdir()):
-        raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or resume=False")
+        raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or {ANEW}")
     write_whole(folder / CONFIG, json.dumps(config.to_dict(), indent=2) + "\n")
     make_folder(folder / CHECKPOINTS)
 
@@ -101,9 +102,7 @@ def check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
     other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in _FREE)
     if other:
         changes = ", ".join(f"{name} was {then.get(name)!r}, is {new.get(name)!r}" for name in other[:5])
-        raise ArgumentError(
-            f"{folder} holds a run of another config: {changes}. Choose another folder, or begin anew with resume=False"
-        )
+        raise ArgumentError(f"{folder} holds a run of another config: {changes}. Choose another folder, or {ANEW}")
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
