@@ -147,6 +147,13 @@ def test_another_config_is_refused_with_the_difference(undisturbed, tmp_path):
     run(config(), right, datasets=splits(), **QUIET)
 
 
+def test_a_run_that_never_began_may_be_given_another_config(tmp_path):
+    with pytest.raises(ArgumentError, match="no split 'val'"):
+        run(config(epochs=5), tmp_path / "run", datasets={"train": waves()}, **QUIET)
+    result = run(config(epochs=1), tmp_path / "run", datasets=splits(), **QUIET)
+    assert (result.finished, load_run(tmp_path / "run").config.epochs) == (True, 1)
+
+
 def test_beginning_anew_leaves_other_files_alone(tmp_path):
     run(config(epochs=1), tmp_path / "run", datasets=splits(), **QUIET)
     (tmp_path / "run/mine.txt").write_text("keep")

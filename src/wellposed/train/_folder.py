@@ -57,7 +57,7 @@ def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
     if not resume:
         clear(folder)
     elif (folder / CONFIG).exists():
-        check_same(folder, read_config(folder), config)
+        check_resumable(folder, config)
     elif any(path.name in _OWN for path in folder.iterdir()):
         raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or {ANEW}")
     write_whole(folder / CONFIG, json.dumps(config.to_dict(), indent=2) + "\n")
@@ -96,7 +96,17 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
+def check_resumable(folder: Path, config: RunConfig) -> None:
+    """Refuse another config than that of the run in a folder, unless it never came to a checkpoint.
+
+    Then there is nothing to go on from: data were missing, or the first step failed, and a field is put right.
+    """
+    before = read_config(folder)
+    if (folder / RECORD).exists() or any((folder / CHECKPOINTS).glob("*.safetensors")):
+        _check_same(folder, before, config)
+
+
+def _check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
     """A run goes on with what it was begun with."""
     then, new = (flat(each.to_dict()) for each in (before, now))
     other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in _FREE)

@@ -16,7 +16,7 @@ from wellposed.data import SequenceDataset
 from wellposed.errors import ArgumentError
 from wellposed.train._at_once import Splits, cores, default_at_once, work
 from wellposed.train._config import RunConfig
-from wellposed.train._folder import CONFIG, check_same, clear, make_run_folder, only_one, read_config
+from wellposed.train._folder import CONFIG, check_resumable, clear, make_run_folder, only_one
 from wellposed.train._grid import check_name, named
 from wellposed.train._machine import check_machine
 from wellposed.train._result import is_finished, load_run
@@ -122,7 +122,7 @@ def _open(root: Path, runs: Mapping[str, RunConfig], *, resume: bool) -> None:
         if not resume and (root / name).is_dir():
             clear(root / name)
         elif (root / name / CONFIG).exists():
-            check_same(root / name, read_config(root / name), config)
+            check_resumable(root / name, config)
     earlier = read_configs(root) if is_sweep(root) else {}
     write_configs(root, {**earlier, **runs})
 
