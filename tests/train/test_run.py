@@ -321,6 +321,25 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_layer(tmp_path):
     assert not (tmp_path / "run/record.json").exists()
 
 
+def test_a_full_disk_does_not_hide_a_loss_that_is_not_finite(tmp_path, monkeypatch):
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(NotFiniteError, match=r"at step .* could not be kept, No space left on device"):
+        run(config(optimizer=OptimizerConfig(lr=1e30)), tmp_path / "run", datasets=splits(), **QUIET)
+    assert not list((tmp_path / "run/checkpoints").iterdir())
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_by_name(tmp_path):
+    (tmp_path / "run/.lock").mkdir(parents=True)  # as root may write anywhere else
+    with pytest.raises(RecordError, match=r"cannot write to .*run"):
+        run(config(), tmp_path / "run", datasets=splits(), **QUIET)
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match=r"cannot make .*file: File exists"):
+        run(config(), tmp_path / "file", datasets=splits(), **QUIET)
+
+
 def test_a_full_disk_stops_the_run_which_then_goes_on(undisturbed, tmp_path, monkeypatch):
     import errno
     import os
@@ -435,6 +454,13 @@ def test_damaged_folders_are_refused_by_name(undisturbed, tmp_path, monkeypatch)
         with pytest.raises(RecordError, match=name):
             load_run(folder).model()
         path.write_bytes(before)
+    (folder / "record.json").unlink()
+    for content in ("{}", "[", '{"slices": 3}'):
+        (folder / "environment.json").write_text(content)
+        with pytest.raises(RecordError, match=r"environment\.json is damaged"):
+            run(config(epochs=1, name="toy"), datasets=splits(), **QUIET)
+    (folder / "metrics.jsonl").write_text("[" * 100_000)
+    assert load_run(folder).rows() == []
     assert load_run(folder).model()
 
 

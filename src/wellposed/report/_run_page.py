@@ -58,7 +58,7 @@ def save_run_summary(run: str | os.PathLike[str]) -> Path:
             slices=_json(folder / "environment.json").get("slices", []),
             duration=_duration(record.provenance["seconds"]),
         )
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OSError) as error:
         raise RecordError(
             f"what {folder} holds of a run is damaged, or of another version ({type(error).__name__}: {error})"
         ) from None
@@ -91,7 +91,7 @@ def _rows(path: Path) -> list[Row]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         rows.extend([row] if isinstance(row, dict) and "step" in row else [])
     return rows

@@ -68,10 +68,13 @@ def clear(folder: Path) -> None:
     """Remove what a run has left there, and nothing else."""
     for name in _OWN:
         path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot remove {path}: {error.strerror or error}") from None
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -132,7 +135,10 @@ def only_one(folder: Path) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise RecordError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

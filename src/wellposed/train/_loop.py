@@ -223,11 +223,16 @@ class Loop:
         items = session.source.order.batches(epoch)[number].tolist()
         found = {"step": step, "epoch": epoch, "batch": number, "items": items, "first": where}
         path = self._folder / "checkpoints" / f"not-finite-step-{step}.safetensors"
+        kept = f"is in {path}"
         if session.fabric.is_global_zero:
-            path.write_bytes(to_bytes(Checkpoint(checkpoint.tensors, checkpoint.state | {"not_finite": found})))
+            try:
+                path.write_bytes(to_bytes(Checkpoint(checkpoint.tensors, checkpoint.state | {"not_finite": found})))
+            except OSError as error:
+                path.unlink(missing_ok=True)
+                kept = f"could not be kept, {error.strerror or error}"
         raise NotFiniteError(
             f"the loss or a gradient is not finite at step {step} (epoch {epoch + 1}, batch {number + 1}). First: "
-            f"{where}. The state before that step is in {path}. Try a lower optimizer.lr, optimizer.clip = 1, a longer "
+            f"{where}. The state before that step {kept}. Try a lower optimizer.lr, optimizer.clip = 1, a longer "
             "warm-up, or precision = 'float32'"
         )
 

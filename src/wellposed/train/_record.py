@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from wellposed._files import write_whole
+from wellposed.errors import RecordError
 from wellposed.nn import SequenceModel, StateSpaceLayer
 from wellposed.records import Record, provenance
 from wellposed.train._config import RunConfig
@@ -36,7 +37,9 @@ def command() -> str:
 def note_machine(folder: Path, made: dict[str, Any], *, device: str, processes: int, step: int) -> None:
     """One more entry in ``environment.json``: where this slice of the run is done, and from which step on."""
     path = folder / ENVIRONMENT
-    slices = read_json(path)["slices"] if path.exists() else []
+    slices = read_json(path).get("slices") if path.exists() else []
+    if not isinstance(slices, list):
+        raise RecordError(f"{path} is damaged: it holds no list of slices")
     slices.append({"from_step": step, "device": device, "processes": processes, **made})
     write_whole(path, json.dumps({"slices": slices}, indent=2) + "\n")
 
