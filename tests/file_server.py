@@ -85,12 +85,13 @@ class FileServer:
 
     def _send(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         body = body[: self.cuts.pop(0)] if self.cuts else body
+        mine = len(self.sent)  # an earlier answer may still be going out
         self.sent.append(0)
         pause = threading.Event()
         try:
             for i in range(0, len(body), 1 << 14):
                 handler.wfile.write(body[i : i + (1 << 14)])
-                self.sent[-1] += len(body[i : i + (1 << 14)])
+                self.sent[mine] += len(body[i : i + (1 << 14)])
                 if self.slow:
                     pause.wait(self.slow)
         except OSError:
