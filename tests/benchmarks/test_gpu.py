@@ -50,7 +50,8 @@ def test_the_textbook_computes_the_same(textbook: ModuleType, make: Any, options
 
 
 @pytest.mark.parametrize(
-    "section", ["layer", *(pytest.param(s, marks=pytest.mark.slow) for s in ("step", "errors", "stream", "long"))]
+    "section",
+    ["layer", *(pytest.param(s, marks=pytest.mark.slow) for s in ("step", "errors", "stream", "long", "profile"))],
 )
 def test_a_row_of_each_section(gpu: ModuleType, section: str):
     first = gpu.SECTIONS[section][1][0]
@@ -98,7 +99,8 @@ def test_the_whole_of_it(tmp_path: Path):
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(record.read_text(encoding="utf-8"))
-    assert {row["section"] for row in found["rows"]} == {"layer", "step", "errors", "stream", "long", "compile"}
+    sections = {"layer", "step", "errors", "stream", "long", "profile", "compile"}
+    assert {row["section"] for row in found["rows"]} == sections
     assert "failed" not in record.read_text(encoding="utf-8")
     assert found["provenance"]["command"].startswith("python benchmarks/gpu.py --tiny")
     assert "S5-PTD both ways, 32 x 16384 x 128" in done.stdout.split("milliseconds")[1]
