@@ -226,7 +226,7 @@ class LayerSuite:
         assert all(not t.is_complex() for t in layer.state_dict().values())
 
     def test_autocast_keeps_the_core_in_float32(self):
-        """In bfloat16 only the input and the output are rounded; the recurrence is not."""
+        """In bfloat16 only the input and the output are rounded; the recurrence is not. A GPU rounds tables too."""
         if not self.core_is_float32:
             return
         layer = self.make(dtype=torch.float32)
@@ -234,7 +234,11 @@ class LayerSuite:
         with torch.autocast(DEVICE, torch.bfloat16):
             y = layer(u)
         assert y.dtype == torch.bfloat16
-        torch.testing.assert_close(y, layer(u.float()).bfloat16())
+        right = layer(u.float())
+        if DEVICE == "cpu":
+            torch.testing.assert_close(y, right.bfloat16())
+        else:
+            assert off(y.float(), right) < 4 * 2**-9  # the output, and three tables that are multiplied by each other
 
     def test_functional_transforms(self):
         """Gradients of every sequence of a batch at once equal those taken one by one."""

@@ -12,7 +12,10 @@ from wellposed.kernels.gpu.launches import launch
 from wellposed.kernels.gpu.pieces import Norm, Sizes, carry_of, dot, ends_of, fold_of, jit, norm_of, normalised, read_of
 
 _PROGRAMS = 512  # segments are added until there are so many, or 4 chunks in each
+_ENOUGH = 96  # programs that no segments are added to: to walk twice along the chunks costs more than it gains
+_FEW = 160  # programs that have a multiprocessor to themselves, and the more time to wait for what they read
 _STAGES = {"tf32": 4, "tf32x3": 3, "bf16": 4}
+_STAGES_OF_FEW = {"tf32": 8, "tf32x3": 3, "bf16": 8}
 
 
 def _tile(batch: int, channels: int, *, narrow: bool = False) -> tuple[int, int]:
@@ -150,8 +153,8 @@ def chunks_in_segment(batch: int, channels: int, directions: int, chunks: int) -
     if torch.compiler.is_compiling():
         return 64 if chunks > 64 else 0
     programs = channels * directions * -(-batch // _tile(batch, channels)[0])
-    count = max(1, min(chunks // 4, _PROGRAMS // max(programs, 1)))
-    return -(-chunks // count) if count > 1 else 0
+    count = min(chunks // 4, _PROGRAMS // max(programs, 1))
+    return -(-chunks // count) if count > 1 and programs < _ENOUGH else 0
 
 
 def walk(
@@ -176,6 +179,7 @@ def walk(
     J, (batch, warps) = -(-L // T), _tile(B, H, narrow=adjoint and precision == "tf32x3")
     K, tiles = jump or J, -(-B // batch)
     count, read = -(-J // K), norm or Norm()
+    few = H * tiles * directions * count <= _FEW
     new = {"dtype": torch.float32, "device": u.device}
     found = torch.empty(directions, H, B, J, S, dtype=u.dtype if norm is None else norm.dtype, device=u.device)
     ends = torch.empty(count - 1, directions, H, B, S, **new) if count > 1 else None
@@ -188,7 +192,8 @@ def walk(
             B, H, L, J, K, u.stride(0), u.stride(1),
             T=T, S=S, BATCH=batch, DIRECTIONS=directions, DENSE=dense, ADJOINT=adjoint,
             HAS_START=start is not None, ENDS_ONLY=ends_only, SEGMENTS=count > 1, HAS_END=want_end,
-            PRECISION=precision, STAGES=_STAGES[precision], num_warps=warps, **read.flags,
+            PRECISION=precision, STAGES=(_STAGES_OF_FEW if few else _STAGES)[precision],
+            num_warps=4 if few else warps, **read.flags,
         )  # fmt: skip
 
     if count > 1:
