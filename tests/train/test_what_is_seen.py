@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -65,6 +67,38 @@ def test_tensorboard_where_it_is_asked_for(tmp_path: Path):
     else:
         run(config(epochs=1), tmp_path / "run", datasets=splits(), device="cpu", progress=False, tensorboard=True)
         assert list((tmp_path / "run/tensorboard").iterdir())
+
+
+class Board:
+    """In the place of TensorBoard's writer."""
+
+    made: ClassVar[list[Board]] = []
+
+    def __init__(self, folder: str, purge_step: int) -> None:
+        self.folder, self.purge_step, self.scalars = folder, purge_step, []
+        Board.made.append(self)
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.scalars.append((name, value, step))
+
+    def close(self) -> None:
+        Path(self.folder).mkdir(exist_ok=True)
+
+
+def test_tensorboard_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    module: Any = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Board
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr("wellposed.train._logs.find_spec", lambda name: object())
+    options: Any = {"datasets": splits(), "device": "cpu", "progress": False}
+    run(config(epochs=1), tmp_path / "run", tensorboard=False, **options)
+    assert not Board.made
+    run(config(epochs=1), tmp_path / "run", resume=False, **options)
+    (board,) = Board.made
+    assert (Path(board.folder), board.purge_step) == (tmp_path / "run/tensorboard", 1)
+    assert {("val_loss", 3), ("train_accuracy", 3)} <= {(name, step) for name, _, step in board.scalars}
+    run(config(epochs=2), tmp_path / "run", resume=False, tensorboard=False, **options)
+    assert not (tmp_path / "run/tensorboard").exists()
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
 INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
 FAILED = "failed.json"
 """Why a run of a sweep did not go on."""
-EPOCHS = "epochs"
-_LEFT = (EPOCHS, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
+EPOCHS, TENSORBOARD = "epochs", "tensorboard"
+_LEFT = (EPOCHS, TENSORBOARD, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
 _OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, *_LEFT)
 _FREE = ("note", "name", "checkpoint_minutes", "graph", "compile", "evaluation.keep")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""

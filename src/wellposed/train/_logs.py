@@ -7,11 +7,13 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from wellposed._files import replace_whole
 from wellposed.errors import RecordError
+from wellposed.train._folder import TENSORBOARD
 
 Row = dict[str, Any]
 _FIRST = ("kind", "step", "epoch")
@@ -19,13 +21,14 @@ _LAST = ("lr", "samples_per_second", "seconds")
 
 
 class Metrics:
-    """``metrics.csv`` and ``metrics.jsonl``, and TensorBoard's files where it is asked for."""
+    """``metrics.csv`` and ``metrics.jsonl``, and TensorBoard's files where it is installed, unless told otherwise."""
 
-    def __init__(self, folder: Path, names: Sequence[str], *, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], *, tensorboard: bool | None = None) -> None:
         self._json, self._csv = folder / "metrics.jsonl", folder / "metrics.csv"
         splits = ("train", "val", "test")
         self._columns = [*_FIRST, *(f"{split}_{name}" for split in splits for name in names), *_LAST]
-        self._board = _board(folder / "tensorboard") if tensorboard else None
+        self._boards, self._board = folder / TENSORBOARD, None
+        self._writer = _writer(tensorboard)
 
     def begin(self, step: int) -> None:
         """Forget rows after ``step``: they were written by a run that was stopped before its next checkpoint."""
@@ -35,6 +38,8 @@ class Metrics:
             replace_whole(self._csv, self._table([dict(zip(self._columns, self._columns, strict=True)), *rows]))
         except OSError as error:
             raise _unwritable(self._json, error) from None
+        if self._writer is not None:
+            self._board = self._writer(str(self._boards), purge_step=step + 1)  # which hides rows after it
 
     def add(self, row: Row) -> None:
         """One more, in all files; numbers that are not finite are left out."""
@@ -92,9 +97,14 @@ def _unwritable(path: Path, error: OSError) -> RecordError:
     )
 
 
-def _board(folder: Path) -> Any:
+def _writer(wanted: bool | None) -> Any:
+    """TensorBoard's class; nothing where it is not installed and nobody insists."""
+    if wanted is False or (wanted is None and find_spec("tensorboard") is None):
+        return None
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise RecordError("TensorBoard is not installed: pip install tensorboard, or leave tensorboard=True") from None
-    return SummaryWriter(str(folder))
+        if wanted is None:
+            return None
+        raise RecordError("TensorBoard is not installed: pip install tensorboard, or leave tensorboard out") from None
+    return SummaryWriter

@@ -64,7 +64,7 @@ def run(
     num_nodes: int = 1,
     strategy: Any = "auto",
     progress: bool | None = None,
-    tensorboard: bool = False,
+    tensorboard: bool | None = None,
     summary: bool = True,
     resume: bool = True,
 ) -> RunResult:
@@ -77,6 +77,7 @@ def run(
     - ``device``, ``devices``, ``num_nodes``, ``strategy``: as of Lightning Fabric; ``strategy="fsdp"`` shards the
       model. Batch norm takes its statistics over the share of each process, and keeps those of the first.
     - ``progress``: ``False`` for silence; a bar on a terminal and lines elsewhere, unless told otherwise.
+    - ``tensorboard``: whether its files are written too; where it is installed, unless told otherwise.
     - ``summary=False``: leave out ``summary.html`` and the seconds it takes; ``summarize`` makes it later.
     - ``resume=False``: remove what an earlier run has left in the folder.
 
@@ -107,7 +108,7 @@ def run_until(
     data: str | os.PathLike[str] | None = None,
     datasets: Mapping[str, SequenceDataset] | None = None,
     minutes: float | int | None = None,
-    tensorboard: bool = False,
+    tensorboard: bool | None = None,
     summary: bool = True,
     resume: bool = True,
 ) -> RunResult:
