@@ -127,6 +127,13 @@ def test_a_sweep_is_shown_before_it_is_begun(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_run_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{", encoding="utf-8")
+    main(["runs", str(tmp_path)])
+    assert capsys.readouterr().out.startswith(f"not listed: {tmp_path / 'mine' / 'config.json'} is damaged")
+
+
 def test_no_runs_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     main(["runs", str(tmp_path)])
     assert capsys.readouterr().out.startswith(f"no runs in {tmp_path}: 'wellposed train PRESET' makes one")

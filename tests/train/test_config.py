@@ -67,6 +67,8 @@ def test_a_config_survives_json(lr, clip, frozen, name, grid, epochs):
         (lambda: config(ema=1.0), "ema is a decay between 0 and 1"),
         (lambda: config(label_smoothing=1), "label_smoothing is a share"),
         (lambda: config(name="../elsewhere"), "is to be a folder's"),
+        (lambda: config(name="two\nlines"), "is to be a folder's"),
+        (lambda: config(name="two\\folders"), "is to be a folder's"),
         (lambda: config().replace(optimizer=3), "optimizer must be of OptimizerConfig, got 3"),
         (lambda: config().replace(epoch=3), "unknown field of RunConfig 'epoch'; did you mean 'epochs'"),
         (lambda: RunConfig.from_dict({"data": {"task": "x"}, "epoch": 1}), "did you mean 'epochs'"),
@@ -137,6 +139,14 @@ def test_texts_are_read_as_the_field_wants_them(name, text, value):
 def test_wrong_overrides_say_what_was_meant(overrides, error, text):
     with pytest.raises(error, match=text):
         with_overrides(config(), overrides)
+
+
+def test_options_of_the_layer_before_are_not_taken_for_those_of_another():
+    before = config(model={"layer": "s4ptd", "layer_options": {"scale": "s4"}})
+    with pytest.raises(
+        ArgumentError, match="'s5' has no scale, which this config sets for 's4ptd': begin with a preset"
+    ):
+        with_overrides(before, {"model.layer": "s5"})
 
 
 def test_a_layer_and_its_options_change_together():

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from training_toys import MODEL, config, course, slopes, splits, waves, weights, words
 from wellposed.data import SequenceDataset
 from wellposed.data._rows import FixedRows
-from wellposed.errors import ArgumentError, NotFiniteError, RecordError, UnknownNameError
+from wellposed.errors import ArgumentError, DeviceMemoryError, NotFiniteError, RecordError, UnknownNameError
 from wellposed.nn import SequenceClassifier, fourier_noise
 from wellposed.records import load_record
 from wellposed.train import (
@@ -32,6 +32,7 @@ from wellposed.train import (
 )
 from wellposed.train import _loop as loop
 from wellposed.train._checkpoint import LAST, PREVIOUS, read_checkpoint
+from wellposed.train._objective import Objective
 
 SLOW = pytest.mark.slow
 QUIET: Any = {"device": "cpu", "progress": False}
@@ -161,6 +162,47 @@ def test_beginning_anew_leaves_other_files_alone(tmp_path):
     assert result.epoch == 2
     assert [row["epoch"] for row in course(tmp_path / "run")] == [1, 2]
     assert (tmp_path / "run/mine.txt").read_text() == "keep"
+
+
+def test_beginning_anew_removes_nothing_that_no_run_has_made(tmp_path):
+    """``best``, ``final`` and ``config.json`` are names that others give too."""
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best/thesis.tex").write_text("keep")
+    (tmp_path / "config.json").write_text('{"mine": 1}')
+    with pytest.raises(RecordError, match=r"holds best, config.json, but no run"):
+        run(config(epochs=1), tmp_path, datasets=splits(), resume=False, **QUIET)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(RecordError, match=r"but best, as runs have: choose another folder$"):
+        run(config(epochs=1), tmp_path, datasets=splits(), **QUIET)
+    assert (tmp_path / "best/thesis.tex").read_text() == "keep"
+
+
+def test_beginning_anew_with_a_damaged_config(tmp_path):
+    run(config(epochs=1), tmp_path / "run", datasets=splits(), **QUIET)
+    (tmp_path / "run/config.json").write_text("{")
+    assert run(config(epochs=1), tmp_path / "run", datasets=splits(), resume=False, **QUIET).finished
+
+
+def test_a_run_whose_checkpoints_are_damaged_is_not_taken_for_a_new_one(tmp_path, monkeypatch):
+    stop_after(monkeypatch, 1)
+    run(config(), tmp_path / "run", datasets=splits(), minutes=1, **QUIET)
+    for path in (tmp_path / "run/checkpoints").glob("*.safetensors"):
+        path.write_bytes(b"nothing")
+    with pytest.raises(RecordError, match="damaged"):
+        load_run(tmp_path / "run")
+    assert list_runs(tmp_path) == []
+
+
+def test_smoothing_is_for_classes(tmp_path):
+    numbers = {split: slopes() for split in ("train", "val")}
+    with pytest.raises(ArgumentError, match=r"label_smoothing = 0.1 is for classes"):
+        run(config(label_smoothing=0.1), tmp_path / "run", datasets=numbers, **QUIET)
+
+
+def test_memory_of_a_cpu_that_does_not_suffice_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(Objective, "loss", lambda *_: torch.empty(2**50))
+    with pytest.raises(DeviceMemoryError, match=r"a batch of 8 does not fit .* data.batch_size = 4"):
+        run(config(), tmp_path / "run", datasets=splits(), **QUIET)
 
 
 def test_other_data_are_refused(tmp_path, monkeypatch):

@@ -68,7 +68,8 @@ def test_runs_are_those_made_one_by_one_to_the_bit(swept: tuple[SweepResult, str
 
 def test_records_name_the_command_that_was_typed(swept: tuple[SweepResult, str]):
     record = json.loads((swept[0].folder / "lr=0.01/record.json").read_text())
-    assert record["provenance"]["command"].split()[0] == Path(sys.argv[0]).name
+    program = Path(sys.argv[0]).name
+    assert record["provenance"]["command"].split()[0] == ("python" if program == "__main__.py" else program)
 
 
 def test_a_run_that_is_not_finite_is_reported_and_leaves_the_others_alone(swept: tuple[SweepResult, str]):

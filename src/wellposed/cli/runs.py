@@ -24,7 +24,8 @@ def runs(
         compare: Show every field in which their configs differ.
     """
     from wellposed.presets.command import RUNS
-    from wellposed.train import list_runs, list_sweeps, load_sweep
+    from wellposed.train import list_sweeps, load_sweep
+    from wellposed.train._result import runs_and_problems
     from wellposed.train._sweep_result import is_sweep
 
     if not folder.exists() and folder.name == str(folder) and (RUNS / folder).exists():
@@ -32,12 +33,15 @@ def runs(
     if is_sweep(folder):
         sweep = load_sweep(folder)
         _print(sweep.rows())
-        found, sweeps = list(sweep.values()), []
+        found, problems, sweeps = list(sweep.values()), [], []
     else:
-        found, sweeps = sorted(list_runs(folder), key=_order), list_sweeps(folder)
+        (found, problems), sweeps = runs_and_problems(folder), list_sweeps(folder)
+        found.sort(key=_order)
         if found:
             _print([_HEAD, *map(_row, found)])
-    if not found and not sweeps:
+    for problem in problems:
+        print(f"not listed: {problem}")
+    if not found and not problems and not sweeps:
         print(f"no runs in {folder}: 'wellposed train PRESET' makes one")
         return
     for sweep in sweeps:

@@ -85,7 +85,7 @@ class ScheduleConfig(Config):
     factor: float | int = 0.2
     """Of plateau: what rates are multiplied by ..."""
     patience: int = 10
-    """... after so many epochs without a better validation."""
+    """... after so many evaluations without a better one."""
 
     def _check(self) -> None:
         at_least("schedule", self, warmup_epochs=0, warmup_steps=0, steps=1, patience=0)
@@ -156,6 +156,8 @@ class RunConfig(Config):
             raise ArgumentError(f"label_smoothing is a share from 0 to below 1, got {self.label_smoothing}")
         if self.ema is not None and not 0 < self.ema < 1:
             raise ArgumentError(f"ema is a decay between 0 and 1, such as 0.999, got {self.ema}; leave it out for none")
-        if "/" in self.name or self.name.startswith("."):
-            raise ArgumentError(f"name = {self.name!r} is to be a folder's: without '/', and not hidden by a '.'")
+        if self.name.startswith(".") or any(c in "/\\" or not c.isprintable() for c in self.name):
+            raise ArgumentError(
+                f"name = {self.name!r} is to be a folder's: letters without '/' or '\\', and not hidden by a '.'"
+            )
         check_model(self.model)

@@ -58,14 +58,17 @@ def open_folder(folder: Path, config: RunConfig, *, resume: bool) -> None:
         clear(folder)
     elif (folder / CONFIG).exists():
         check_resumable(folder, config)
-    elif any(path.name in _OWN for path in folder.iterdir()):
-        raise RecordError(f"{folder} has no {CONFIG}, but other files of a run: choose another folder, or {ANEW}")
+    elif names := _own_names(folder):
+        anew = f", or {ANEW}" if _is_run(folder) else ""
+        raise RecordError(f"{folder} has no {CONFIG}, but {names}, as runs have: choose another folder{anew}")
     write_whole(folder / CONFIG, json.dumps(config.to_dict(), indent=2) + "\n")
     make_folder(folder / CHECKPOINTS)
 
 
 def clear(folder: Path) -> None:
-    """Remove what a run has left there, and nothing else."""
+    """Remove what a run has left there, and nothing else; what no run has made is refused before anything is lost."""
+    if (names := _own_names(folder)) and not _is_run(folder):
+        raise RecordError(f"{folder} holds {names}, but no run: choose another folder, or move these away yourself")
     for name in _OWN:
         path = folder / name
         try:
@@ -75,6 +78,22 @@ def clear(folder: Path) -> None:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise RecordError(f"cannot remove {path}: {error.strerror or error}") from None
+
+
+def _own_names(folder: Path) -> str:
+    """What is there under names that a run gives its files."""
+    return ", ".join(sorted(path.name for path in folder.iterdir() if path.name in _OWN))
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a config of a run lies there, of whatever version, or the list of its slices."""
+    for name, keys in ((CONFIG, {"data", "model", "optimizer"}), (ENVIRONMENT, {"slices"})):
+        try:
+            if keys <= read_json(folder / name).keys():
+                return True
+        except RecordError:
+            continue
+    return False
 
 
 def read_config(folder: Path) -> RunConfig:

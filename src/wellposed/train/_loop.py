@@ -211,7 +211,10 @@ class Loop:
             raise RecordError(problem)
 
     def _refuse(self) -> None:
-        """A loss or a gradient was not finite; no step has been taken since, so that the optimiser knows at which."""
+        """A loss or a gradient was not finite; no step has been taken since, so that the optimiser knows at which.
+
+        Statistics of batch norm and averages of weights have gone on, for nothing on the device waits to be asked.
+        """
         session, epoch = self.session, self.course.epoch
         step = max(int(state["step"]) for state in session.plain_optimizer.state.values())
         number = min(max(step - epoch * session.steps_an_epoch, 0), session.steps_an_epoch - 1)
@@ -223,7 +226,7 @@ class Loop:
         items = session.source.order.batches(epoch)[number].tolist()
         found = {"step": step, "epoch": epoch, "batch": number, "items": items, "first": where}
         path = self._folder / "checkpoints" / f"not-finite-step-{step}.safetensors"
-        kept = f"is in {path}"
+        kept = f"are in {path}"
         if session.fabric.is_global_zero:
             try:
                 path.write_bytes(to_bytes(Checkpoint(checkpoint.tensors, checkpoint.state | {"not_finite": found})))
@@ -232,8 +235,8 @@ class Loop:
                 kept = f"could not be kept, {error.strerror or error}"
         raise NotFiniteError(
             f"the loss or a gradient is not finite at step {step} (epoch {epoch + 1}, batch {number + 1}). First: "
-            f"{where}. The state before that step {kept}. Try a lower optimizer.lr, optimizer.clip = 1, a longer "
-            "warm-up, or precision = 'float32'"
+            f"{where}. Weights and optimiser as before that step {kept}. Try a lower optimizer.lr, optimizer.clip = 1, "
+            "a longer warm-up, or precision = 'float32'"
         )
 
 

@@ -74,6 +74,14 @@ def out_of_memory(batch_size: int, measure: Callable[[int], int], device: torch.
     )
 
 
+def out_of_host_memory(batch_size: int) -> DeviceMemoryError:
+    """The same on a CPU, where what is in use is not known."""
+    return DeviceMemoryError(
+        f"a batch of {batch_size} does not fit in this machine's memory: try data.batch_size = "
+        f"{max(batch_size // 2, 1)}, or a smaller model"
+    )
+
+
 def measured(step: Callable[[int], None], device: torch.device) -> Callable[[int], int]:
     """Bytes in use at most while ``step`` of a batch size runs."""
 

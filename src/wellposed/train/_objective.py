@@ -29,6 +29,10 @@ class Objective:
     @classmethod
     def of(cls, info: Info, label_smoothing: float | int = 0.0) -> Objective:
         """What the data ask for."""
+        if label_smoothing and not info.classes:
+            raise ArgumentError(
+                f"label_smoothing = {label_smoothing} is for classes; these data are numbers: leave it out"
+            )
         return cls(len(info.classes), () if info.classes else info.targets, float(label_smoothing))
 
     @property

@@ -28,6 +28,7 @@ def with_overrides(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig
     parts: dict[str, dict[str, Any]] = {"": {}, "model": {}, "model.layer_options": {}, "data.options": {}}
     layer = str(overrides.get("model.layer", config.model.get("layer", "s4ptd")))
     task = str(overrides.get("data.task", config.data.task))
+    _check_left(config, layer)
     for name, value in overrides.items():
         where, last, hint = _find(name, layer, task)
         parts.setdefault(where, {})[last] = (parsed if isinstance(value, str) else checked)(value, hint, name)
@@ -39,6 +40,17 @@ def with_overrides(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig
     if model:
         own["model"] = {**config.model, **model}
     return replace(config, **own, **{name: replace(getattr(config, name), **some) for name, some in parts.items()})
+
+
+def _check_left(config: RunConfig, layer: str) -> None:
+    """Options of a config's own layer mean nothing to another one."""
+    own, known = str(config.model.get("layer", "s4ptd")), layer_fields(layer)
+    left = [name for name in config.model.get("layer_options", {}) if known is not None and name not in known]
+    if layer != own and left:
+        raise ArgumentError(
+            f"model.layer = {layer!r} has no {', '.join(left)}, which this config sets for {own!r}: begin with a "
+            f"preset of {layer}, or with a config of your own"
+        )
 
 
 def override_names(config: RunConfig) -> list[str]:

@@ -90,13 +90,18 @@ def _course(folder: Path) -> Course:
     """From the last checkpoint, which is never older than the record of a run that is not finished."""
     if is_finished(folder):
         return _recorded_course(folder / RECORD)
+    problems = []
     for name in (LAST, PREVIOUS):
         path = folder / CHECKPOINTS / name
         if path.exists():
             try:
                 return Course.from_dict(read_state(path)["course"])
-            except (RecordError, KeyError):
-                continue
+            except RecordError as error:
+                problems.append(str(error))
+            except (KeyError, TypeError) as error:
+                problems.append(f"{path} is from another version: {error}")
+    if problems:
+        raise RecordError("; ".join(problems))
     return Course()
 
 
@@ -119,12 +124,17 @@ def is_finished(folder: Path) -> bool:
 
 
 def list_runs(root: str | os.PathLike[str] = "runs") -> list[RunResult]:
-    """All runs in a folder, by name; folders that hold none are passed over."""
-    folders = sorted(path for path in Path(root).iterdir() if path.is_dir()) if Path(root).is_dir() else []
-    found = []
+    """All runs in a folder, by name; folders that hold none, or one that cannot be read, are passed over."""
+    return runs_and_problems(root)[0]
+
+
+def runs_and_problems(root: str | os.PathLike[str]) -> tuple[list[RunResult], list[str]]:
+    """The same, and what is wrong with those that cannot be read."""
+    folders = sorted(path for path in Path(root).iterdir() if (path / CONFIG).exists()) if Path(root).is_dir() else []
+    found, problems = [], []
     for folder in folders:
         try:
             found.append(load_run(folder))
-        except RecordError:
-            continue
-    return found
+        except RecordError as error:
+            problems.append(str(error))
+    return found, problems

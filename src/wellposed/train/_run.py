@@ -36,7 +36,7 @@ from wellposed.train._folder import (
 from wellposed.train._logs import Metrics
 from wellposed.train._loop import Loop, load_best
 from wellposed.train._machine import arithmetic, make_fabric
-from wellposed.train._memory import measured, out_of_memory
+from wellposed.train._memory import measured, out_of_host_memory, out_of_memory
 from wellposed.train._objective import make_model
 from wellposed.train._progress import Silence, describe, make_progress
 from wellposed.train._result import RunResult, is_finished, load_run, result_of
@@ -244,10 +244,15 @@ def _keep(session: Session, folder: Path, epoch: int) -> None:
 @contextmanager
 def _explaining_memory(session: Session, dataset: SequenceDataset) -> Iterator[None]:
     """Where memory does not suffice, say what would."""
+    size = session.config.data.batch_size // session.fabric.world_size
     try:
         yield
     except torch.cuda.OutOfMemoryError as error:
         traceback.clear_frames(error.__traceback__)  # what filled the memory is held by variables of calls that failed
+    except RuntimeError as error:
+        if "DefaultCPUAllocator" not in str(error):  # PyTorch has no class for it
+            raise
+        raise out_of_host_memory(size) from None
     else:
         return
     longest = dataset.lengths.argsort(descending=True)
@@ -258,7 +263,6 @@ def _explaining_memory(session: Session, dataset: SequenceDataset) -> Iterator[N
         session.fabric.backward(session.objective.loss(batch.through(session.model), batch.y))
         session.net.zero_grad(set_to_none=True)
 
-    size = session.config.data.batch_size // session.fabric.world_size
     raise out_of_memory(size, measured(step, session.fabric.device), session.fabric.device) from None
 
 

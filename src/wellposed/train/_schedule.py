@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32
@@ -59,7 +58,3 @@ class Plateau:
         if self.stalled < config.patience:
             return Plateau(self.scale, self.best, self.stalled + 1)
         return Plateau(self.scale * config.factor, self.best, 0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
