@@ -286,6 +286,10 @@ def test_shorter_runs_have_shorter_schedules_and_say_so(tmp_path: Path):
     assert (job.name, job.config.epochs, job.config.evaluation.keep) == ("scifar-s4d-7epochs-seed1", 7, (1, 7))
     assert changed(job.config) == "epochs = 7"
     assert Campaign(tmp_path, epochs=70).job(preset("scifar-s4d"), 1).name == "scifar-s4d-seed1"
+    other = Campaign(tmp_path, epochs=7, precision="bf16").job(preset("scifar-s4d"), 1)
+    assert (other.name, other.config.precision) == ("scifar-s4d-7epochs-bf16-seed1", "bf16")
+    assert changed(other.config) == "epochs = 7, precision = bf16"
+    assert Campaign(tmp_path, precision="tf32").job(preset("scifar-s4d"), 1).name == "scifar-s4d-seed1"
 
 
 def test_the_ablation_goes_through_every_gamma_and_every_control():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -25,6 +25,7 @@ def reproduce(
     device: str = "auto",
     seeds: tuple[int, ...] = (),
     epochs: int | None = None,
+    precision: Literal["float32", "tf32", "bf16"] | None = None,
     only: tuple[str, ...] = (),
     at_once: int = 1,
     tiny: bool = False,
@@ -43,6 +44,7 @@ def reproduce(
         device: With --full, auto, cpu or cuda.
         seeds: With --full, seeds of the runs; those of the experiment if not given.
         epochs: With --full, cut longer runs short, their schedules too; names of these runs say so.
+        precision: With --full, another one than that of the presets; names of these runs say so.
         only: With --full, presets: no others are trained now.
         at_once: With --full, how many models to train side by side, each in a process of its own.
         tiny: With --full, make everything small, to try the program.
@@ -66,7 +68,7 @@ def reproduce(
     make_folder(out)
     folder = make_folder(records or out / "records")
     options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device}
-    options |= {"seeds": seeds or None, "epochs": epochs, "only": only, "records": folder}
+    options |= {"seeds": seeds or None, "epochs": epochs, "precision": precision, "only": only, "records": folder}
     options |= {"at_once": at_once, "tiny": tiny, "slim": slim}
     for name in names or NAMES:
         made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from wellposed._files import check_folder
 from wellposed.errors import WellposedError
 from wellposed.experiments import NAMES, Record, get, run, run_full, save_record
+from wellposed.train._config import Precision
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,6 +43,7 @@ def _made(asked: argparse.Namespace) -> Record:
         device=asked.device,
         seeds=asked.seeds,
         epochs=asked.epochs,
+        precision=asked.precision,
         only=asked.only,
         records=asked.records,
         at_once=asked.at_once,
@@ -61,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help="of --full: auto, cpu or cuda")
     parser.add_argument("--seeds", type=int, nargs="+", help="of --full: those of the experiment unless given")
     parser.add_argument("--epochs", type=int, metavar="N", help="of --full: cut longer runs short, their schedules too")
+    words = get_args(Precision)
+    parser.add_argument("--precision", choices=words, help="of --full: another one than that of the presets")
     parser.add_argument("--only", nargs="+", default=[], metavar="PRESET", help="of --full: train no others now")
     parser.add_argument("--at-once", type=int, default=1, metavar="K", help="of --full: train K runs side by side")
     parser.add_argument("--slim", action="store_true", help="of --full: keep only what going on needs")

@@ -13,6 +13,7 @@ from wellposed.errors import RecordError
 from wellposed.experiments._measured import Measured, TimeIsUp
 from wellposed.experiments._training import shortened, train
 from wellposed.train import RunConfig, RunResult, load_run
+from wellposed.train._config import Precision
 from wellposed.train._folder import epoch_folder
 from wellposed.train._sweep_result import reason
 
@@ -47,6 +48,8 @@ class Campaign:
     seeds: tuple[int, ...] = (0, 1, 2)
     epochs: int | None = None
     """Where runs are to be shorter than their presets have them; their names say so."""
+    precision: Precision | None = None
+    """Where they are to multiply otherwise than their presets; their names say so."""
     only: tuple[str, ...] = ()
     """Names of presets: no others are trained or measured now; what is known of them is told all the same."""
     records: Path | None = None
@@ -66,9 +69,12 @@ class Campaign:
 
     def job(self, config: RunConfig, seed: int, *, keep: Sequence[int] = (), name: str = "") -> Job:
         """The run of a preset with a seed, weights of some epochs kept."""
-        shorter = self.epochs is not None and self.epochs < config.epochs
-        name = f"{name or config.name}{f'-{self.epochs}epochs' if shorter else ''}-seed{seed}"
-        config = self.shrink(shortened(config, self.epochs) if shorter else config).replace(seed=seed)
+        name = name or config.name
+        if self.epochs is not None and self.epochs < config.epochs:
+            name, config = f"{name}-{self.epochs}epochs", shortened(config, self.epochs)
+        if self.precision is not None and self.precision != config.precision:
+            name, config = f"{name}-{self.precision}", config.replace(precision=self.precision)
+        name, config = f"{name}-seed{seed}", self.shrink(config).replace(seed=seed)
         kept = tuple(epoch for epoch in keep if epoch < config.epochs)
         return Job(name, config.replace(evaluation=config.evaluation.replace(keep=(*kept, config.epochs))))
 

@@ -16,6 +16,7 @@ from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.records import Record, provenance
+from wellposed.train._config import Precision
 
 T = TypeVar("T")
 Track = Callable[[Iterable[T]], Iterable[T]]
@@ -69,6 +70,7 @@ def run_full(
     device: str = "auto",
     seeds: Sequence[int] | None = None,
     epochs: int | None = None,
+    precision: Precision | None = None,
     only: Sequence[str] = (),
     records: Path | None = None,
     at_once: int = 1,
@@ -79,11 +81,11 @@ def run_full(
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
     After ``minutes`` it stops with what there is; the same call goes on from there. ``epochs`` cuts longer runs short,
-    their schedules too, and their names say so. ``only`` names presets: others wait. ``records`` is where the record
-    will go, and where tables that grow find what they held before. ``at_once`` runs are trained side by side, in
-    processes. ``tiny`` makes every model and every data set small, to try the program: its record says so, and nothing
-    else. ``slim`` removes checkpoints and kept epochs of runs that are measured, and of others all checkpoints but the
-    last.
+    their schedules too, ``precision`` takes another one than their presets; names say both. ``only`` names presets:
+    others wait. ``records`` is where the record will go, and where tables that grow find what they held before.
+    ``at_once`` runs are trained side by side, in processes. ``tiny`` makes every model and every data set small, to try
+    the program: its record says so, and nothing else. ``slim`` removes checkpoints and kept epochs of runs that are
+    measured, and of others all checkpoints but the last.
     """
     experiment, start = get(name), time.monotonic()
     campaign = Campaign(
@@ -93,6 +95,7 @@ def run_full(
         device=device,
         seeds=tuple(experiment.seeds if seeds is None else seeds),
         epochs=None if epochs is None else positive_int(epochs, "epochs"),
+        precision=precision,
         only=_presets(only),
         records=records,
         at_once=positive_int(at_once, "at_once"),
@@ -106,8 +109,10 @@ def run_full(
         result = replace(
             result, finding=f"Tiny models, of no meaning. {result.finding}", data=result.data | {"tiny": True}
         )
-    given = {"seeds": seeds or (), "epochs": () if epochs is None else (epochs,), "only": only}
-    options = "".join(f" --{option} {' '.join(map(str, values))}" for option, values in given.items() if values)
+    given = {"seeds": seeds or (), "epochs": [epochs or ""], "precision": [precision or ""], "only": only}
+    options = "".join(
+        f" --{option} {' '.join(map(str, values))}" for option, values in given.items() if any(map(str, values))
+    )
     command = f"wellposed reproduce {name} --full --runs RUNS{options}{' --tiny' if tiny else ''}"
     made = provenance(command, time.monotonic() - start, experiment.seed)
     return _record(f"{name}{FULL}", experiment, result, made)
