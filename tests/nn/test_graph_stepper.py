@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 from torch.nn.modules.module import register_module_forward_hook
 
 from wellposed.errors import ArgumentError, ShapeError
@@ -348,3 +349,10 @@ def test_tokens_and_autocast_on_the_gpu():
                 torch.testing.assert_close(y, right, rtol=1e-2, atol=1e-2)
             with pytest.raises(ArgumentError, match="token 7"):
                 step(torch.tensor([1, 7], device="cuda"), state)
+
+
+def test_a_state_is_a_tuple_for_those_who_map_over_tensors():
+    state = StreamState([torch.ones(2), torch.zeros(3)])
+    found = _pytree.tree_map(lambda t: t + 1, {"kept": state})["kept"]
+    assert type(found) is tuple
+    torch.testing.assert_close(found, (torch.full((2,), 2.0), torch.ones(3)))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 DotPrecision = Literal["tf32", "tf32x3", "bf16"]
+_PLAIN = (Tensor, nn.Parameter, nn.Buffer)
 
 
 def triton_takes(*tensors: Tensor) -> bool:
@@ -24,8 +25,14 @@ def has_triton(tensor: Tensor) -> bool:
 
     Plain ones: a tensor of a class of its own knows what may be done to it, a kernel does not.
     """
-    plain = type(tensor) in (Tensor, nn.Parameter, nn.Buffer)
-    return plain and tensor.dtype in (torch.float32, torch.bfloat16) and _device_has_triton(tensor.device)
+    return (
+        type(tensor) in _PLAIN and tensor.dtype in (torch.float32, torch.bfloat16) and _device_has_triton(tensor.device)
+    )
+
+
+def lie_beside(u: Tensor, *tensors: Tensor) -> bool:
+    """Whether these are plain tensors on the device of ``u``: a kernel is given addresses, and asks no questions."""
+    return all(type(t) in _PLAIN and t.device == u.device for t in tensors)
 
 
 def interpreted() -> bool:
@@ -59,12 +66,12 @@ def shared_memory(device: torch.device) -> int:
 
 
 def exporting() -> bool:
-    """Whether this is recorded to be run elsewhere, by ``torch.export``."""
+    """Whether this is recorded to be run elsewhere, by ``torch.export`` or ``torch.jit.trace``."""
     return _exporting()
 
 
 def _exporting() -> bool:
-    return torch.compiler.is_exporting()
+    return torch.compiler.is_exporting() or torch._C._get_tracing_state() is not None
 
 
 # Asked for real: PyTorch 2.11 compiles torch.compiler.is_exporting() into True, whatever it compiles for.
@@ -86,6 +93,14 @@ def _inside_func() -> bool:
 _inside_func._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
+def matmul_switch() -> str:
+    """What PyTorch's switch says of float32 products on a GPU, whichever of its two names it was set by.
+
+    ``torch.get_float32_matmul_precision`` raises where it was the newer one, ``torch.backends``.
+    """
+    return str(torch.backends.cuda.matmul.fp32_precision)
+
+
 def dot_precision(dtype: torch.dtype) -> DotPrecision:
     """How matrix units multiply: PyTorch's own switch decides for float32, bf16 stays what it is.
 
@@ -97,7 +112,7 @@ def dot_precision(dtype: torch.dtype) -> DotPrecision:
 
 
 def _highest() -> bool:
-    return torch.get_float32_matmul_precision() == "highest"
+    return matmul_switch() != "tf32"
 
 
 _highest._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess] -- which guards the switch itself

@@ -59,4 +59,5 @@ def choose(work: Work, mode: str = "auto") -> str:
         if name in BACKENDS and BACKENDS[name].supports(work):
             return name
     able = [name for name, backend in BACKENDS.items() if backend.supports(work)]
-    raise ArgumentError(f"mode={mode!r} cannot do this; what can: {', '.join(able)}, or leave it to mode='auto'")
+    what = f"{str(work.u.dtype).removeprefix('torch.')} on {work.u.device}"
+    raise ArgumentError(f"mode={mode!r} cannot do this ({what}); what can: {', '.join(able)}, or mode='auto'")

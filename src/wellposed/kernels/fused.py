@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from wellposed.kernels import chunks as reference
-from wellposed.kernels.device import exporting, has_triton, transformed
+from wellposed.kernels.device import exporting, has_triton, lie_beside, transformed
+from wellposed.kernels.diagonal import DiagonalParameters
+from wellposed.kernels.low_rank import LowRankParameters
 from wellposed.kernels.shared import SharedParameters
 from wellposed.kernels.work import Output, Work
 
@@ -15,9 +17,13 @@ def supports(work: Work) -> bool:
     """Sequences in float32 or bfloat16 on a GPU, with states of a size that its multiprocessors hold."""
     if exporting() or not has_triton(work.u):
         return False
-    weight = getattr(work.system, "weight", None)  # how often a mode counts, for which kernels find no gradient
-    if weight is not None and weight.requires_grad:
-        return False
+    s: Any = work.system
+    if isinstance(s, DiagonalParameters | LowRankParameters | SharedParameters):
+        given = (t for t in (work.D, work.state) if t is not None)
+        if not lie_beside(work.u, s.A_log_real, s.A_imag, s.B, s.C, s.log_dt, s.weight, *given):
+            return False
+        if s.weight.requires_grad:  # how often a mode counts, for which kernels find no gradient
+            return False
     return _kernels(work).supports(work)
 
 

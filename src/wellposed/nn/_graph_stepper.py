@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn.modules.module import _has_any_global_hook
 
+from wellposed.kernels.device import matmul_switch
 from wellposed.nn._backbone import States
 from wellposed.nn._encoders import TokenEncoder
 from wellposed.nn._layer import SequenceLayer
@@ -126,7 +127,7 @@ class GraphStepper:
     def _key(self, x: Tensor) -> tuple[Any, ...]:
         kind = x.device.type
         autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-        return x.shape, x.dtype, autocast, torch.get_float32_matmul_precision()
+        return x.shape, x.dtype, autocast, matmul_switch()
 
     def _forget_moved(self) -> None:
         """A graph reads parameters where they were; put elsewhere, by ``model.to`` say, they are recorded anew."""

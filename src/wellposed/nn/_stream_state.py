@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
+from torch.utils import _pytree
 
 from wellposed.errors import ArgumentError
 
@@ -75,3 +76,7 @@ class StreamState(tuple[Tensor, ...]):
 
     def __repr__(self) -> str:
         return "StreamState(overwritten)" if self._copies is None and self._overwritten else repr(self.read())
+
+
+# For whoever maps a function over nested tensors it is a tuple: what comes back is one.
+_pytree.register_pytree_node(StreamState, lambda state: (list(state.read()), None), lambda tensors, _: tuple(tensors))

@@ -103,12 +103,24 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
     """In this context float32 products are done as ``precision`` says; afterwards as before."""
-    before = torch.get_float32_matmul_precision()
+    switches: Any = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # pyright: ignore[reportAttributeAccessIssue]
+    before, by_name = _older_switch(), [switch.fp32_precision for switch in switches]
     torch.set_float32_matmul_precision(_MATMUL[precision])
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        if before is not None:
+            torch.set_float32_matmul_precision(before)
+        for switch, value in zip(switches, by_name, strict=True):
+            switch.fp32_precision = value
+
+
+def _older_switch() -> str | None:
+    """PyTorch's older one of two; nothing where the newer one, ``torch.backends``, was set to what it cannot say."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
 
 
 def share_of(batch_size: int, world: int) -> int:

@@ -97,7 +97,7 @@ def _watched(kernel: Any) -> bool:
 
 def _start(kernel: Any, grid: tuple[int, ...], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Triton's own launch; the compiled variant, if that is told."""
-    compiled_for = (id(kernel), *options, *options.values())
+    compiled_for = (id(kernel), arguments[0].device, *options, *options.values())
     options = options | _fewer_stages.get(compiled_for, {})
     stages = next((name for name in _STAGES if name in options), None)
     with on_device_of(arguments[0]):

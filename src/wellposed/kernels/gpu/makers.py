@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from wellposed.kernels.diagonal import DiagonalParameters
@@ -106,10 +107,14 @@ MAKERS: dict[str, Maker] = {
 
 
 def of(work: Work, sizes: Sizes) -> tuple[str, tuple[Tensor | None, ...]]:
-    """Which maker, and the values it takes."""
+    """Which maker, and the values it takes, in float32: gradients of a half kind are rounded once, at the end."""
     s: Any = work.system
     if isinstance(s, DiagonalParameters):
-        return s.disc, (s.A_log_real, s.A_imag, s.B, s.C, s.log_dt, s.weight, work.D)
+        return s.disc, _wide(s.A_log_real, s.A_imag, s.B, s.C, s.log_dt, s.weight, work.D)
     if isinstance(s, LowRankParameters) and s.rank <= low_rank.LARGEST_RANK:
-        return "low-rank", (s.A_log_real, s.A_imag, s.P, s.B, s.C, s.log_dt, s.weight, work.D)
+        return "low-rank", _wide(s.A_log_real, s.A_imag, s.P, s.B, s.C, s.log_dt, s.weight, work.D)
     return "given", (plain_tables(s.discretize(), work.D, sizes),)
+
+
+def _wide(*values: Tensor | None) -> tuple[Tensor | None, ...]:
+    return tuple(v if v is None or v.dtype == torch.float32 else v.float() for v in values)

@@ -44,7 +44,8 @@ def run(
     """What the system makes of ``work.u`` normalised, and ``work.u`` as it is."""
     assert isinstance(work.system, SharedParameters)
     how = (eps, running, training, dtype, work.system.disc)
-    return _NormedShared.apply(work.u, weight, bias, work.lengths, how, work.D, *parameters_of(work.system))
+    assert work.D is not None
+    return _NormedShared.apply(work.u, weight, bias, work.lengths, how, work.D.float(), *parameters_of(work.system))
 
 
 class _NormedShared(torch.autograd.Function):

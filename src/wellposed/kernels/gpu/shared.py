@@ -21,8 +21,7 @@ def supports(work: Work) -> bool:
     """Sequences in float32 or bfloat16, that are not empty, through a system whose weights are given."""
     if not isinstance(work.system, SharedParameters):
         return False
-    given = [t for t in (work.u, work.D, work.state) if t is not None]
-    if not all(has_triton(t) for t in (*given, *parameters_of(work.system))):
+    if work.state is not None and not has_triton(work.state):
         return False
     return work.u.numel() > 0 and work.system.A_imag.numel() > 0 and not work.system.weight.requires_grad
 
@@ -31,13 +30,15 @@ def run(work: Work) -> Output:
     """Outputs, and the last state where it is wanted, in float32."""
     assert isinstance(work.system, SharedParameters)
     parameters, disc = parameters_of(work.system), work.system.disc
-    y, last = _Shared.apply(work.u, work.D, work.state, work.lengths, disc, work.want_state, *parameters)
+    D = None if work.D is None else work.D.float()
+    y, last = _Shared.apply(work.u, D, work.state, work.lengths, disc, work.want_state, *parameters)
     return y, last if work.want_state else None
 
 
 def parameters_of(system: SharedParameters) -> Parameters:
-    """Its tensors, in the order of the kernels."""
-    return Parameters(system.A_log_real, system.A_imag, system.log_dt, system.B, system.C, system.weight)
+    """Its tensors, in the order of the kernels, in float32."""
+    s = system
+    return Parameters(*(t.float() for t in (s.A_log_real, s.A_imag, s.log_dt, s.B, s.C, s.weight)))
 
 
 class _Shared(torch.autograd.Function):
