@@ -3,10 +3,13 @@
 from wellposed.nn._attention import AttentionConfig, SelfAttention
 from wellposed.nn._block_config import BlockConfig
 from wellposed.nn._classifier import SequenceClassifier
+from wellposed.nn._flexconv import FlexConv, FlexConvConfig
 from wellposed.nn._groups import parameter_groups
+from wellposed.nn._hierarchical import HierarchicalAttention, HierarchicalConfig
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._layers import LAYERS
 from wellposed.nn._liquid import LiquidS4, LiquidS4Config
+from wellposed.nn._luna import LunaAttention, LunaConfig
 from wellposed.nn._mimo import MIMOConfig
 from wellposed.nn._model_config import ModelConfig
 from wellposed.nn._noise import FourierNoise, fourier_noise
@@ -36,9 +39,15 @@ __all__ = [
     "S5PTD",
     "AttentionConfig",
     "BlockConfig",
+    "FlexConv",
+    "FlexConvConfig",
     "FourierNoise",
+    "HierarchicalAttention",
+    "HierarchicalConfig",
     "LiquidS4",
     "LiquidS4Config",
+    "LunaAttention",
+    "LunaConfig",
     "MIMOConfig",
     "MIMOOptions",
     "MaskedBatchNorm",
