@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ import baseline_twins
 from nn_twin import parameters_of
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn import FlexConv, HierarchicalAttention, LunaAttention, SelfAttention
+from wellposed.nn._continuous_kernels import MAGNet
 from wellposed.nn._hierarchy import Hierarchy, attend
 
 
@@ -109,7 +112,7 @@ def test_luna_starts_as_published():
 
 
 @pytest.mark.parametrize("options", [{}, {"generator": "siren", "omega_0": 3}])
-def test_the_kernel_is_its_formula(options: dict[str, object]):
+def test_the_kernel_is_its_formula(options: dict[str, Any]):
     layer = FlexConv(3, length=50, **{"hidden": 8, "omega_0": 2.5, "mask_width": 0.4, "seed": 0} | options).double()
     right = baseline_twins.flexconv_kernel(parameters_of(layer), 50)
     torch.testing.assert_close(layer.kernel().T, right, rtol=1e-12, atol=1e-14)
@@ -123,6 +126,7 @@ def test_the_kernel_is_its_formula(options: dict[str, object]):
 def test_the_kernel_starts_as_published():
     layer = FlexConv(2, length=1000, hidden=2000, omega_0=50, mask_width=0.1, seed=0)
     magnet = layer.generator
+    assert isinstance(magnet, MAGNet)
     assert [g.mean().item() for g in magnet.gamma] == pytest.approx([6, 3, 2, 1.5], rel=0.1)
     assert [g.var().item() for g in magnet.gamma] == pytest.approx([6, 3, 2, 1.5], rel=0.2)
     assert 1 - 0.1667 <= magnet.mu.min() < 1 - 0.16

@@ -27,6 +27,7 @@ from wellposed.nn._sequence_model import SequenceModel
 from wellposed.nn._siso import SISOConfig
 from wellposed.nn._state_space import StateSpaceConfig, StateSpaceLayer
 from wellposed.nn._tied_dropout import TiedDropout
+from wellposed.nn._transformer_block import TransformerBlock
 
 SISOOptions = MIMOOptions = dict  # what they were before there were configs: options by name
 
@@ -68,6 +69,7 @@ __all__ = [
     "StateSpaceConfig",
     "StateSpaceLayer",
     "TiedDropout",
+    "TransformerBlock",
     "fourier_noise",
     "parameter_groups",
     "pool",
