@@ -44,7 +44,7 @@ everything small, and trains in seconds on a CPU.
 
 - **Parameters** are counted as real numbers: a complex one is two.
 - **H200** is the estimated time of the whole run on one such GPU, in tf32, evaluation included: rather too long, from
-  the bars that the benchmarks hold.
+  the bars that the benchmarks hold; of Luna, H-Transformer-1D and CCNN a guess.
 - **Published** is the accuracy in per cent of the paper's table, or of the papers it cites. **Ours** is that of the
   best epoch by validation, on the test set, from the records in `results/`, a mean where there are several seeds; what
   was set otherwise stands beside it. A dash: not measured yet.
