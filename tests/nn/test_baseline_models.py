@@ -179,8 +179,8 @@ def test_what_does_not_stream_says_so(name: str):
 def test_pixels_as_tokens():
     model = SequenceClassifier(1, 3, encoding="levels", lowest=-2, highest=2, levels=5, **TRANSFORMER, **SIZES).eval()
     x = torch.tensor([[-2.0, -1.1, 0.4, 0.9, 2.0, 7.0]], dtype=torch.float64)[..., None]
-    rows = model.backbone.encoder(x)
-    assert torch.equal(rows[0], model.backbone.encoder.weight[torch.tensor([0, 1, 2, 3, 4, 4])])
+    encoder: Any = model.backbone.encoder
+    assert torch.equal(encoder(x)[0], encoder.weight[torch.tensor([0, 1, 2, 3, 4, 4])])
     with pytest.raises(ArgumentError, match="encoding='levels' is for one number a step, these are 9 tokens"):
         SequenceClassifier(None, 3, vocabulary=9, encoding="levels", **TRANSFORMER, **SIZES)
 
@@ -190,7 +190,7 @@ def test_a_transformer_of_causal_attention_streams():
     for prenorm in (True, False):
         model = shaken(SequenceClassifier(2, 3, prenorm=prenorm, **options, **SIZES))
         x = torch.randn(2, 12, 2, dtype=torch.float64)
-        _, state = model(x[:, :7], return_state=True)
+        y, state = model(x[:, :7], return_state=True)
         for t in range(7, 12):
             y, state = model.step(x[:, t], state)
         torch.testing.assert_close(y, model(x), rtol=1e-10, atol=1e-10)
