@@ -106,12 +106,13 @@ def luna(p: dict[str, Tensor], x: Tensor) -> Tensor:
         return layer_norm(p, name, vectors * 8**0.5 + waves(vectors.shape[-2], 8))
 
     h = start(p["backbone.encoder.weight"][x], "backbone.entry.norm")
-    packed = start(p["backbone.packed"], "backbone.norm_packed")[: x.shape[1]].expand(len(x), -1, -1)
+    packed = start(p["backbone.packed"], "backbone.blocks.0.norm_packed")[: x.shape[1]].expand(len(x), -1, -1)
     linear = baseline_twins.linear
     for k in range(2):
         b = part(p, f"backbone.blocks.{k}")
         y, y_packed = baseline_twins.luna_attention(part(b, "layer"), h, packed, 2)
-        h, packed = layer_norm(b, "norm", h + y), layer_norm(b, "norm_packed", packed + y_packed)
+        h = layer_norm(b, "norm", h + y)
+        packed = layer_norm(p, "backbone.blocks.1.norm_packed", packed + y_packed)
         h = layer_norm(b, "norm_ffn", h + linear(b, "ffn.last", gelu(linear(b, "ffn.first", h))))
     return gelu(linear(p, "head.0", h[:, 0])) @ p["head.3.weight"].T
 
@@ -150,6 +151,14 @@ def test_a_padded_batch_is_every_sequence_alone(name: str):
     together = model(padded, lengths=torch.tensor(lengths))
     for row, length in enumerate(lengths):
         torch.testing.assert_close(together[row], model(x[row : row + 1, :length])[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_parameter_learns(name: str):
+    """Several devices wait for the gradients of all parameters."""
+    model = SequenceClassifier(None, 3, vocabulary=9, **ALL[name], **SIZES)
+    model(tokens(4, 30)).square().sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
 
 
 @pytest.mark.parametrize("name", ["transformer", "luna"])

@@ -73,8 +73,8 @@ def transformer_parameters(depth: int, H: int, attention: int, mlp: int, ends: i
 
 
 def luna_parameters(depth: int, H: int, ffn: int, ends: int) -> int:
-    """Seven maps, the feed-forward network, three norms; 256 packed rows, and a norm of these and of the vectors."""
-    return depth * (7 * (H * H + H) + 2 * H * ffn + H + ffn + 6 * H) + 256 * H + 4 * H + ends
+    """Seven maps, the feed-forward network, three norms; 256 packed rows, and a norm of the vectors."""
+    return depth * (7 * (H * H + H) + 2 * H * ffn + H + ffn + 6 * H) + 256 * H + 2 * H + ends
 
 
 def ccnn_parameters(depth: int, C: int, hidden: int, classes: int) -> int:

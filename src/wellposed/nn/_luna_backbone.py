@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -22,7 +24,11 @@ Packed = Float[Tensor, "batch row channel"]
 
 
 class LunaBlock(nn.Module):
-    """``X, P`` to ``LN(X1 + ffn(X1))`` and ``LN(P + Y_P)``, where ``X1 = LN(X + Y_X)``, dropout before every sum."""
+    """``X, P`` to ``LN(X1 + ffn(X1))`` and ``P + Y_P``, where ``X1 = LN(X + Y_X)``, dropout before every sum.
+
+    The next block begins with ``LN(P + Y_P)``. Were that the end of this one, the last would have a norm that nobody
+    reads, and training on several devices would wait for its gradient.
+    """
 
     def __init__(self, layer: LunaAttention, config: ModelConfig) -> None:
         super().__init__()
@@ -37,11 +43,11 @@ class LunaBlock(nn.Module):
         )
 
     def forward(self, x: Sequences, packed: Packed, lengths: Lengths | None) -> tuple[Sequences, Packed]:
-        """Steps, zero in the padding, and the short sequence."""
+        """Steps, zero in the padding, and the short sequence; what ``norm_packed`` made of it goes in."""
         y, y_packed = self.layer.attend(x, packed, lengths)
         h = self.norm(x + self.dropout(y))
         z = self.norm_ffn(h + self.dropout(self.ffn(h)))
-        return z if lengths is None else lengths.zero(z), self.norm_packed(packed + self.dropout(y_packed))
+        return z if lengths is None else lengths.zero(z), packed + self.dropout(y_packed)
 
 
 class LunaBackbone(Backbone):
@@ -61,7 +67,6 @@ class LunaBackbone(Backbone):
         normal = options.get("init", "xavier") == "normal"
         std = NORMAL_STD if normal else size**-0.5
         self.packed = nn.Parameter(std * torch.randn(rows, size, dtype=config.dtype))
-        self.norm_packed = nn.LayerNorm(size, dtype=config.dtype)
         if normal:
             normal_(self, NORMAL_STD)
         elif isinstance(self.encoder, nn.Embedding):
@@ -88,11 +93,12 @@ class LunaBackbone(Backbone):
 
     def _through(self, h: Tensor, lengths: Lengths | None) -> Tensor:
         assert self.entry is not None
-        start = self.packed * self.packed.shape[1] ** 0.5
-        start = self.norm_packed(start + sinusoids(*start.shape, start))
-        packed = self.entry.dropout(LunaAttention.rows_for(h, start))
-        for block in self.blocks:
-            h, packed = block(h, packed, lengths)
+        rows, channels = self.packed.shape
+        packed = LunaAttention.rows_for(h, channels**0.5 * self.packed + sinusoids(rows, channels, self.packed))
+        blocks: Any = self.blocks
+        for k, block in enumerate(blocks):
+            packed = block.norm_packed(packed)
+            h, packed = block(h, packed if k else self.entry.dropout(packed), lengths)
         return h
 
     def check_streams(self, what: str) -> None:
