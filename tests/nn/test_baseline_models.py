@@ -205,6 +205,20 @@ def test_a_transformer_of_causal_attention_streams():
         torch.testing.assert_close(y, model(x), rtol=1e-10, atol=1e-10)
 
 
+def test_ccnn_reads_sequences_of_half_the_sampling():
+    """The same signal with every other step left out: the same scores with ``rate=2``, others without."""
+    t = torch.arange(0, 800, dtype=torch.float64)
+    x = torch.stack([torch.sin(t / 60) * torch.sin(t / 400), torch.cos(t / 45)], -1)[None]
+    kernel = {"length": 401, "hidden": 4, "omega_0": 0.3, "mask_width": 0.3}
+    fine, coarse = (
+        SequenceClassifier(2, 3, **CCNN | {"layer_options": kernel | {"rate": rate}}, **SIZES).eval() for rate in (1, 2)
+    )
+    coarse.load_state_dict(shaken(fine).state_dict())
+    right, found, other = fine(x), coarse(x[:, ::2]), fine(x[:, ::2])
+    assert (found - right).abs().max() < 0.02 * right.abs().max()
+    assert (other - right).abs().max() > 0.1 * right.abs().max()
+
+
 def test_saved_and_loaded(tmp_path: Path):
     for name, options in ALL.items():
         model = shaken(SequenceClassifier(None, 3, vocabulary=9, **options, **SIZES))

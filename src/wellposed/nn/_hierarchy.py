@@ -102,7 +102,8 @@ def _neighbours(level: _Level, how: Hierarchy, bias: Tensor | None, *, finest: b
     # The floor stands for -inf, of which a difference would not be a number.
     top = scores.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min / 4)
     weights = (scores - top).exp()
-    values = F.dropout(weights, how.dropout).to(v.dtype) @ v
+    kept = F.dropout(weights, how.dropout) if how.dropout else weights
+    values = kept.to(v.dtype) @ v
     total = (weights * count[..., 0][..., None, :]).sum(-1, keepdim=True)
     return _Sums(values.to(total.dtype).flatten(2, 3), total.flatten(2, 3), top.flatten(2, 3))
 
