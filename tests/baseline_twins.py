@@ -111,7 +111,7 @@ def generated(p: Parameters, t: Tensor) -> Tensor:
     """The network's kernel at time ``t``, a number, for all channels."""
     if "generator.gamma" not in p:
         h = t[None]
-        for l in range(4):
+        for l in range(2):
             h = torch.sin(3 * linear(p, f"generator.inner.{l}", h))
         return linear(p, "generator.out", h)
     gamma, mu, W, b = (p[f"generator.{name}"] for name in ("gamma", "mu", "W", "b"))

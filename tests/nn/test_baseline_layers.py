@@ -137,6 +137,14 @@ def test_the_kernel_starts_as_published():
     assert magnet.out.weight.abs().max().item() == pytest.approx((3 / 2000 / samples) ** 0.5, rel=1e-2)
 
 
+def test_sines_start_as_published():
+    siren = FlexConv(2, length=1000, hidden=2000, generator="siren", omega_0=50, mask_width=2.0, seed=0).generator
+    first, second = (linear.weight.abs().max().item() for linear in siren.inner if isinstance(linear, torch.nn.Linear))
+    assert (first, second) == pytest.approx((1, (6 / 2000) ** 0.5 / 50), rel=1e-2)
+    assert siren.out.weight.abs().max().item() == pytest.approx((3 / 2000 / 1000) ** 0.5, rel=1e-2)
+    assert not any(p.any() for name, p in siren.named_parameters() if name.endswith("bias"))
+
+
 @pytest.mark.parametrize("rate", [2, 0.5])
 def test_another_sampling_of_the_same_signal(rate: float):
     """Sampled half as often, or twice, the same signal gives the same output, but for what the sum misses."""

@@ -205,6 +205,13 @@ def test_a_transformer_of_causal_attention_streams():
         torch.testing.assert_close(y, model(x), rtol=1e-10, atol=1e-10)
 
 
+def test_ccnn_s_maps_start_by_he_s_rule():
+    block: Any = SequenceClassifier(1, 2, **CCNN, d_model=200, n_layers=1, seed=0).backbone.blocks[0]
+    for linear in (block.mix, block.layer.mix):
+        assert linear.weight.std().item() == pytest.approx((2 / 200) ** 0.5, rel=0.02)
+        assert not linear.bias.any()
+
+
 def test_ccnn_reads_sequences_of_half_the_sampling():
     """The same signal with every other step left out: the same scores with ``rate=2``, others without."""
     t = torch.arange(0, 800, dtype=torch.float64)

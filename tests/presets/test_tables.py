@@ -101,6 +101,8 @@ def test_accuracies_of_the_other_rows():
         assert tuple(PRESETS[f"lra-{task}-{layer}"].published for task in tasks) == accuracies
     ccnn = ("listops", "text", "image", "pathfinder")
     assert [PRESETS[f"lra-{task}-ccnn"].published for task in ccnn] == [43.60, 84.08, 88.90, 91.51]
+    tied = [PRESETS[f"lra-{task}-ccnn"]().model["tied_dropout"] for task in ccnn]
+    assert tied == [False, False, True, True]  # their Dropout2d takes whole channels
     missing = {"lra-pathx-luna", "lra-retrieval-ccnn", "lra-pathx-ccnn"}  # nobody published a recipe
     assert missing.isdisjoint(PRESETS)
 

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 Generator = Literal["magnet", "siren"]
 GENERATORS = ("magnet", "siren")
 FILTERS = 4
-"""Of MAGNet, and sines of SIREN, one after another, as CCNN has them."""
+"""Of MAGNet, one after another, as CCNN has them."""
+SINES = 2
+"""Of SIREN, likewise: three maps with the last."""
 
 Times = Float[Tensor, " sample"]
 Values = Float[Tensor, "sample channel"]
@@ -58,16 +60,16 @@ class SIREN(nn.Module):
     def __init__(self, channels: int, hidden: int, omega_0: float, *, dtype: torch.dtype | None) -> None:
         super().__init__()
         self.omega_0 = omega_0
-        sizes = (1, *(hidden for _ in range(FILTERS - 1)))
+        sizes = (1, *(hidden for _ in range(SINES - 1)))
         self.inner = nn.ModuleList(nn.Linear(size, hidden, dtype=dtype) for size in sizes)
         self.out = nn.Linear(hidden, channels, dtype=dtype)
         for linear in (*self.inner, self.out):
             assert isinstance(linear, nn.Linear)
             size = linear.in_features
-            bound = 1 / size if size == 1 else math.sqrt(6 / size) / omega_0
+            bound = 1.0 if size == 1 else math.sqrt(6 / size) / omega_0
             nn.init.uniform_(linear.weight, -bound, bound)
+            nn.init.zeros_(linear.bias)
         nn.init.kaiming_uniform_(self.out.weight, nonlinearity="linear")  # no sine follows it
-        nn.init.zeros_(self.out.bias)
 
     def forward(self, t: Times) -> Values:
         """Samples of the kernels of all channels."""

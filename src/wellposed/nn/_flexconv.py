@@ -23,6 +23,7 @@ from wellposed.nn._initial import check_name
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._seeded import seeded
+from wellposed.nn._weights import he_
 
 CROP = 0.1
 """Where the mask is below this, the kernel is zero."""
@@ -105,8 +106,7 @@ class FlexConv(SequenceLayer):
             self.bias = nn.Parameter(torch.zeros(config.d_model, dtype=config.dtype))
             self.generator = make_generator(config.generator, *sizes, dtype=config.dtype)
             self.mix = nn.Linear(config.d_model, self.d_output, dtype=config.dtype)
-            nn.init.kaiming_normal_(self.mix.weight)
-            nn.init.zeros_(self.mix.bias)
+            he_(self.mix)
         with torch.no_grad():  # sums over the kernel start with a variance of about that of their terms
             samples = 1 + min(_REACH * float(config.mask_width) / 2, 1.0) * (config.length - 1)
             self.generator.out.weight.mul_(samples**-0.5)

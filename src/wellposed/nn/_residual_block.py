@@ -22,6 +22,7 @@ from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._norms import make_norm, normalise_step
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import TiedDropout
+from wellposed.nn._weights import he_
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,8 @@ class ResidualBlock(nn.Module):
         if config.glu != "none":
             with seeded(config.seed):
                 self.mix = nn.Linear(d_model, 2 * d_model if config.glu == "full" else d_model, dtype=first.dtype)
+                if config.glu == "linear":
+                    he_(self.mix)  # as CCNN does
             self.mix.to(first.device)
 
     def forward(

@@ -16,6 +16,14 @@ def xavier_(linear: nn.Linear, *, gain: float = 1.0, parts: int = 1) -> None:
 
 
 @torch.no_grad()
+def he_(linear: nn.Linear) -> None:
+    """Normal with variance ``2 / in``, bias 0."""
+    nn.init.kaiming_normal_(linear.weight)
+    if linear.bias is not None:
+        linear.bias.zero_()
+
+
+@torch.no_grad()
 def normal_(module: nn.Module, std: float) -> None:
     """Every dense map and every table of vectors inside normal, biases 0, as BERT's."""
     for part in module.modules():

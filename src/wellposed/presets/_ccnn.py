@@ -21,6 +21,8 @@ class CCNNRow:
     omega_0: float
     mask: float
     dropout: float
+    tied: bool = True
+    """Whether dropout takes whole channels: their ``Dropout2d``, of sequences."""
     lr: float
     regularisation: float = 0.0
     """What the command calls weight decay."""
@@ -32,16 +34,18 @@ class CCNNRow:
 _LISTOPS, _TEXT, _IMAGE, _PATHFINDER = 784.655, 2966.605, 4005.146, 2272.557
 ROWS: dict[str, dict[str, CCNNRow]] = {
     "6,380": {
-        "listops": CCNNRow(omega_0=_LISTOPS, mask=0.03, dropout=0.25, lr=0.001, epochs=60),
-        "text": CCNNRow(hidden=64, omega_0=_TEXT, mask=0.03, dropout=0.3, lr=0.02, batch=25, epochs=60),
+        "listops": CCNNRow(omega_0=_LISTOPS, mask=0.03, dropout=0.25, tied=False, lr=0.001, epochs=60),
+        "text": CCNNRow(hidden=64, omega_0=_TEXT, mask=0.03, dropout=0.3, tied=False, lr=0.02, batch=25, epochs=60),
         "image": CCNNRow(hidden=64, omega_0=_IMAGE, mask=0.075, dropout=0.1, lr=0.01),
         "pathfinder": CCNNRow(
             hidden=64, omega_0=_PATHFINDER, mask=0.4, dropout=0.1, lr=0.01, regularisation=1e-6, batch=100
         ),
     },
     "4,140": {
-        "listops": CCNNRow(omega_0=_LISTOPS, mask=0.03, dropout=0.1, lr=0.001, regularisation=1e-6, epochs=60),
-        "text": CCNNRow(omega_0=_TEXT, mask=0.015, dropout=0.2, lr=0.001, regularisation=1e-5, epochs=60),
+        "listops": CCNNRow(
+            omega_0=_LISTOPS, mask=0.03, dropout=0.1, tied=False, lr=0.001, regularisation=1e-6, epochs=60
+        ),
+        "text": CCNNRow(omega_0=_TEXT, mask=0.015, dropout=0.2, tied=False, lr=0.001, regularisation=1e-5, epochs=60),
         "image": CCNNRow(omega_0=_IMAGE, mask=0.075, dropout=0.1, lr=0.01),
         "pathfinder": CCNNRow(omega_0=_PATHFINDER, mask=0.4, dropout=0.2, lr=0.01, batch=100),
     },
@@ -77,7 +81,7 @@ def lra_ccnn(task: str, size: Size = "6,380") -> RunConfig:
             "norm": "batch",
             "glu": "linear",
             "dropout": row.dropout,
-            "tied_dropout": False,
+            "tied_dropout": row.tied,
             "d_model": features,
             "n_layers": depth,
         },
