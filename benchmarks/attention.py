@@ -47,7 +47,7 @@ MOST_GROWTH = 1.2
 """Bar: the exponent of the length in time and memory of what is said to be linear; an FFT's logarithm included."""
 
 STEPS, BATCH = 16384, 16
-# Luna and CCNN have no recipe for Path-X: their models of Pathfinder, whose pictures are smaller, are those that fit.
+# Luna's published model for Path-X is that for Pathfinder; CCNN has none for it, so that for Pathfinder stands in.
 MODELS = {
     "s4ptd": "lra-pathx-s4ptd",
     "transformer": "lra-pathx-transformer",

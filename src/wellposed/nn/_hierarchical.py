@@ -14,6 +14,7 @@ from wellposed.errors import ArgumentError
 from wellposed.nn._config import built_from
 from wellposed.nn._dot_product import join_heads
 from wellposed.nn._hierarchy import Hierarchy, attend
+from wellposed.nn._layer import keep_length
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import checked_probability
@@ -105,6 +106,7 @@ class HierarchicalAttention(WholeSequenceLayer):
         return () if self.relative_bias is None else ("relative_bias",)
 
     def _attended(self, u: Tensor, lengths: Lengths | None) -> Tensor:
+        keep_length(u)  # which decides how many levels there are
         q, k, v = self.qkv(u).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
         how = Hierarchy(self.block, self.causal, self.dropout if self.training else 0.0)
         mask = None if lengths is None else lengths.mask
