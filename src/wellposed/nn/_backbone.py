@@ -57,17 +57,16 @@ class Backbone(nn.Module):
 
     def forward(self, x: Tensor, *, lengths: Tensor | Lengths | None = None) -> Float[Tensor, "batch steps channel"]:
         """Vectors at every step, zero in the padding; with ``pooling="cls"`` that of the class vector before them."""
+        h, true = self._begun(x, lengths)
+        for block in self.blocks:
+            h = block(h, lengths=true)
+        return self._finished(h, true)
+
+    def _begun(self, x: Tensor, lengths: Tensor | Lengths | None) -> tuple[Tensor, Lengths | None]:
+        """What goes into the first block, and how long it is."""
         lengths = self.true_lengths(x, lengths)
         h = self._encoded(x, lengths)
-        true = lengths
-        if self.entry is not None:
-            h, true = self.entry(h, lengths)
-        return self._finished(self._through(h, true), true)
-
-    def _through(self, h: Tensor, lengths: Lengths | None) -> Tensor:
-        for block in self.blocks:
-            h = block(h, lengths=lengths)
-        return h
+        return (h, lengths) if self.entry is None else self.entry(h, lengths)
 
     def with_state(
         self, x: Tensor, *, lengths: Tensor | Lengths | None, state: States | None

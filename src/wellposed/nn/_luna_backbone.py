@@ -91,15 +91,17 @@ class LunaBackbone(Backbone):
         layers = (LunaAttention(config.d_model, dtype=config.dtype, **options) for _ in range(config.n_layers))
         return nn.ModuleList(LunaBlock(layer, config) for layer in layers)
 
-    def _through(self, h: Tensor, lengths: Lengths | None) -> Tensor:
+    def forward(self, x: Tensor, *, lengths: Tensor | Lengths | None = None) -> Float[Tensor, "batch steps channel"]:
+        """Vectors at every step, zero in the padding."""
         assert self.entry is not None
+        h, true = self._begun(x, lengths)
         rows, channels = self.packed.shape
         packed = LunaAttention.rows_for(h, channels**0.5 * self.packed + sinusoids(rows, channels, self.packed))
         blocks: Any = self.blocks
         for k, block in enumerate(blocks):
             packed = block.norm_packed(packed)
-            h, packed = block(h, packed if k else self.entry.dropout(packed), lengths)
-        return h
+            h, packed = block(h, packed if k else self.entry.dropout(packed), true)
+        return self._finished(h, true)
 
     def check_streams(self, what: str) -> None:
         """Never."""
