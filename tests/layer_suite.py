@@ -26,6 +26,7 @@ from torch import Tensor
 
 import nn_twin
 from subprocesses import run_python
+from wellposed.errors import ArgumentError
 from wellposed.nn import SequenceClassifier, SequenceLayer, parameter_groups
 
 DEVICE = os.environ.get("WELLPOSED_TEST_DEVICE", "cpu")
@@ -89,6 +90,8 @@ class LayerSuite:
     """Whether sequences of different lengths can return their states together."""
     core_is_float32: ClassVar[bool] = True
     """Whether it computes in float32 under autocast."""
+    streams: ClassVar[bool] = True
+    """Whether it has steps and states; one that has not must refuse them."""
     ssm: ClassVar[set[str]] = set()
     """Parameters that belong to the state-space group of the optimiser."""
 
@@ -128,13 +131,15 @@ class LayerSuite:
         right = self.twin_values_and_gradients(made[0], u, w)
         for layer in made:
             assert differing(values_and_gradients(layer, u, w), right, 1e-10) == {}
-        if not made[0].bidirectional:
+        if self.streams and not made[0].bidirectional:
             y, _ = stepped(made[0], u, made[0].initial_state(batch))
             assert off(y, right["y"]) < 1e-10
 
     @given(cuts=st.lists(st.integers(1, 150), min_size=1, max_size=5))
     @settings(max_examples=3)
     def test_streaming_in_chunks_of_any_size_equals_one_pass(self, cuts: list[int]):
+        if not self.streams:
+            return
         for mode in self.modes:
             layer = self.make(mode=mode)
             u = signal(2, sum(cuts), layer.d_model)
@@ -148,11 +153,30 @@ class LayerSuite:
             assert off(state, last.detach()) < 1e-10
 
     def test_the_stepper_is_step(self):
+        if not self.streams:
+            return
         layer = self.make(2)
         step, state = layer.stepper(), signal(3, *layer.state_shape, seed=3)
         u = signal(3, layer.d_model, seed=4)
         for a, b in zip(step(u, state), layer.step(u, state), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+    def test_what_does_not_stream_says_so(self):
+        if self.streams:
+            return
+        layer = self.make(2)
+        u = signal(2, 9, layer.d_model)
+        calls = (
+            lambda: layer.initial_state(2),
+            lambda: layer.step(u[:, 0], u),
+            lambda: layer.stepper(),
+            lambda: layer(u, state=u),
+            lambda: layer(u, return_state=True),
+            lambda: layer.state_shape,
+        )
+        for call in calls:
+            with pytest.raises(ArgumentError, match=f"{type(layer).__name__}, which does not stream: .* use a layer"):
+                call()
 
     @pytest.mark.parametrize("both", [False, True])
     def test_padding_does_not_enter(self, both: bool):
@@ -170,7 +194,7 @@ class LayerSuite:
         padded.requires_grad_()
         more = (
             {}
-            if both or not self.carries_state_behind_padding
+            if both or not (self.streams and self.carries_state_behind_padding)
             else {"state": signal(4, *layer.state_shape, seed=7), "return_state": True}
         )
         result = layer(padded, lengths=torch.tensor(lengths, device=DEVICE), **more)
@@ -203,6 +227,8 @@ class LayerSuite:
         assert off(layer(u), right.detach()) < 1e-10
 
     def test_states_may_lie_anywhere_in_memory(self):
+        if not self.streams:
+            return
         layer = self.make(2)
         u, state = signal(2, 40, layer.d_model), signal(2, *layer.state_shape)
         odd = torch.zeros(state.numel() + 1, dtype=state.dtype, device=DEVICE)[1:].view(state.shape).copy_(state)

@@ -27,7 +27,7 @@ import warnings
 for kind in (DeprecationWarning, FutureWarning, ImportWarning, ResourceWarning):
     warnings.simplefilter("ignore", kind)
 import numpy as np, torch
-from wellposed.nn import S4, S4D, S4PTD, S5PTD, LiquidS4
+from wellposed.nn import S4, S4D, S4PTD, S5PTD, FlexConv, HierarchicalAttention, LiquidS4, LunaAttention
 u = torch.randn(2, 150, 3, generator=torch.Generator().manual_seed(0))
 """
 
@@ -38,6 +38,9 @@ u = torch.randn(2, 150, 3, generator=torch.Generator().manual_seed(0))
         pytest.param("S4PTD(3, 6, seed=0)", marks=SLOW),
         pytest.param("S5PTD(3, 6, seed=0, bidirectional=True)", marks=SLOW),
         pytest.param("S4(3, 6, seed=0, mode='conv')", marks=SLOW),
+        pytest.param("LunaAttention(3, 1, packed=8, seed=0)", marks=SLOW),
+        pytest.param("HierarchicalAttention(3, 1, block=4, seed=0)", marks=SLOW),
+        pytest.param("FlexConv(3, length=100, omega_0=3, seed=0)", marks=SLOW),
     ],
 )
 def test_compiles_whole_and_without_complex_numbers(layer: str):
@@ -59,6 +62,9 @@ print(max(((a - b).abs().max() / b.abs().max()).item() for a, b in zip(found, ri
         pytest.param("S4PTD(3, 6)", marks=SLOW),
         pytest.param("S4(3, 6, mode='conv')", marks=SLOW),
         pytest.param("S5PTD(3, 6)", marks=SLOW),
+        pytest.param("LunaAttention(3, 1, packed=8)", marks=SLOW),
+        pytest.param("HierarchicalAttention(3, 1, block=4, causal=True)", marks=SLOW),
+        pytest.param("FlexConv(3, length=100)", marks=SLOW),
     ],
 )
 def test_compiles_for_lengths_that_change(layer: str):
@@ -82,6 +88,9 @@ print(worst)
         pytest.param("S4(3, 6)", marks=SLOW),
         pytest.param("S5PTD(3, 6)", marks=SLOW),
         pytest.param("LiquidS4(3, 6, kernel='kb')", marks=SLOW),
+        pytest.param("LunaAttention(3, 1, packed=8)", marks=SLOW),
+        pytest.param("HierarchicalAttention(3, 1, block=4)", marks=SLOW),
+        pytest.param("FlexConv(3, length=100)", marks=SLOW),
     ],
 )
 def test_exports(layer: str):

@@ -8,8 +8,21 @@ import pytest
 import torch
 from torch import Tensor
 
+import baseline_twins
 from layer_suite import LayerSuite
-from wellposed.nn import LAYERS, S4, S4D, S4PTD, S5, S5PTD, LiquidS4, SelfAttention
+from wellposed.nn import (
+    LAYERS,
+    S4,
+    S4D,
+    S4PTD,
+    S5,
+    S5PTD,
+    FlexConv,
+    HierarchicalAttention,
+    LiquidS4,
+    LunaAttention,
+    SelfAttention,
+)
 
 VARIANT = pytest.mark.slow
 """Every layer goes through the suite at each change, its variants later."""
@@ -105,5 +118,45 @@ class TestSelfAttention(LayerSuite):
         return y, torch.stack([torch.view_as_real(k.resolve_conj()).flatten(-2), v], 1)
 
 
+class Whole(LayerSuite):
+    """What layers that take a sequence whole have in common."""
+
+    modes, sizes, bidirectional = (None,), (), False
+    streams, core_is_float32 = False, False
+
+
+class TestLuna(Whole):
+    layer, options, multiple = LunaAttention, {"n_heads": 2, "packed": 40}, 2
+
+    def twin(self, layer: Any, p: dict[str, Tensor], u: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return baseline_twins.luna(p, u.cpu(), layer.n_heads), u
+
+
+class TestHierarchicalAttention(Whole):
+    layer, options, multiple = HierarchicalAttention, {"n_heads": 2, "block": 4}, 2
+
+    def twin(self, layer: Any, p: dict[str, Tensor], u: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return baseline_twins.hierarchical(p, u.cpu(), layer.n_heads, layer.block, layer.causal), u
+
+
+class TestCausalHierarchicalAttention(TestHierarchicalAttention):
+    options = {"n_heads": 2, "block": 2, "causal": True, "relative_bias": True, "bias": False}  # noqa: RUF012
+
+
+class TestFlexConv(LayerSuite):
+    layer = FlexConv
+    options = {"length": 33, "hidden": 3, "omega_0": 0.3, "mask_width": 0.5}  # noqa: RUF012
+    modes, sizes, bidirectional = (None,), (), False
+
+    def twin(self, layer: Any, p: dict[str, Tensor], u: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return baseline_twins.flexconv(p, u.cpu(), layer.length, None if state is None else state.cpu())
+
+
+@VARIANT
+class TestFlexConvSIREN(TestFlexConv):
+    options = {**TestFlexConv.options, "generator": "siren", "omega_0": 3}  # noqa: RUF012
+
+
 def test_every_layer_has_its_suite():
-    assert set(LAYERS.values()) <= {suite.layer for suite in LayerSuite.__subclasses__()}
+    suites = {suite.layer for suite in (*LayerSuite.__subclasses__(), *Whole.__subclasses__()) if suite is not Whole}
+    assert set(LAYERS.values()) <= suites

@@ -34,6 +34,10 @@ ACCURACIES = {
     "s5": (62.15, 89.31, 91.40, 88.00, 95.33, 98.58),
     "s5ptd": (62.75, 89.41, 91.51, 87.92, 95.54, 98.52),
 }
+SOME_ACCURACIES = {
+    "h-transformer": (49.53, 78.69, 63.99, 46.05, 68.78, None),
+    "luna": (37.25, 64.57, 79.29, 47.38, 77.72),
+}
 TASKS = tuple(S4P)
 
 
@@ -91,6 +95,18 @@ def test_accuracies_are_those_published(layer: str):
     assert tuple(PRESETS[f"lra-{task}-{layer}"].published for task in TASKS) == ACCURACIES[layer]
 
 
+def test_accuracies_of_the_other_rows():
+    for layer, accuracies in SOME_ACCURACIES.items():
+        tasks = TASKS[: len(accuracies)]
+        assert tuple(PRESETS[f"lra-{task}-{layer}"].published for task in tasks) == accuracies
+    ccnn = ("listops", "text", "image", "pathfinder")
+    assert [PRESETS[f"lra-{task}-ccnn"].published for task in ccnn] == [43.60, 84.08, 88.90, 91.51]
+    tied = [PRESETS[f"lra-{task}-ccnn"]().model["tied_dropout"] for task in ccnn]
+    assert tied == [False, False, True, True]  # their Dropout2d takes whole channels
+    missing = {"lra-pathx-luna", "lra-retrieval-ccnn", "lra-pathx-ccnn"}  # nobody published a recipe
+    assert missing.isdisjoint(PRESETS)
+
+
 def test_the_benchmark_s_transformer_is_known_by_its_own_numbers():
     found = [PRESETS[f"lra-{task}-transformer"].published for task in TASKS]
     assert found == [36.37, 64.27, 57.46, 42.44, 71.40, None]
@@ -105,7 +121,9 @@ def test_the_benchmark_s_transformer_is_known_by_its_own_numbers():
         ("lra-pathx-s5ptd", "halves it after epochs 30 and 60"),
         ("scifar-s4d", "A, B and dt stay as they start"),
         ("lra-text-liquid-s4", "recipe of S4"),
-        ("lra-text-transformer", "for reference"),
+        ("lra-text-transformer", "1e-9"),
+        ("lra-text-h-transformer", "the authors' are not published"),
+        ("lra-text-ccnn-small", "without the penalty of 1e-05"),
     ],
 )
 def test_where_a_preset_differs_it_says_so(name: str, words: str):

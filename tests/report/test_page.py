@@ -66,6 +66,19 @@ def test_every_experiment_has_its_section_and_verdicts(page: str):
             assert verdict.measured in section
 
 
+def test_the_long_range_arena_has_its_ten_rows_with_their_sources(page: str):
+    """What we have not trained is in brackets, and looks unlike what we have."""
+    section = page[page.index('<section id="lra">') :].split("</section>")[0]
+    rows = re.findall(r"<tr><td>([^<]*)</td>\s*(<td data-label=\"ListOps\".*?)</tr>", section, re.DOTALL)
+    assert [model for model, _ in rows][:4] == ["Transformer", "Luna-256", "H-Transformer-1D", "CCNN"]
+    assert len(rows) == 10
+    for _, cells in rows:
+        assert len(re.findall(r'<i class="published">\[(?:\d\d\.\d\d|✗)\]</i></td>', cells)) == 7
+        assert re.search(r'<td data-label="source">[A-Z].* (?:20\d\d|paper)</td>', cells)
+    assert "57.56 is a slip" in section
+    assert "61.41 is the mean over five tasks" in section
+
+
 def test_a_verdict_is_the_arithmetic_it_claims():
     assert _verdict(Claim("x", 1.0009, 1.0, 1e-3, "1")).word == "reproduced"
     assert _verdict(Claim("x", 1.0011, 1.0, 1e-3, "1")).word == "differs"

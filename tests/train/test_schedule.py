@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,3 +63,13 @@ def test_plateau_lowers_rates_after_its_patience():
         scales.append(state.scale)
     # The third evaluation in a row without a better one lowers the rate, and counting starts anew.
     assert scales == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125]
+
+
+def test_rsqrt_is_the_rule_of_transformers():
+    """``lr min(1, t / w) / sqrt(max(t, w))`` of steps t counted from 1, with a peak at the end of the warm-up."""
+    config = ScheduleConfig(name="rsqrt")
+    for warmup in (1, 8, 1000):
+        found = factors(0, 3000, config, 3000, warmup)
+        t = np.arange(1, 3001)
+        right = np.minimum(1, t / warmup) / np.sqrt(np.maximum(t, warmup)) * warmup**0.5
+        np.testing.assert_allclose(found, right, rtol=1e-6)

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
-from wellposed.presets import PRESETS, preset
+from wellposed.presets import PRESETS
 from wellposed.records import Claim
 
 TASKS = ("listops", "text", "retrieval", "image", "pathfinder", "pathx")
-LAYERS = ("transformer", "s4", "liquid-s4", "s4d", "s4ptd", "s5", "s5ptd")
 NAMES = {
     "transformer": "Transformer",
+    "luna": "Luna-256",
+    "h-transformer": "H-Transformer-1D",
+    "ccnn": "CCNN",
+    "ccnn-small": "CCNN, small",
     "s4": "S4",
     "liquid-s4": "Liquid-S4",
     "s4d": "S4D",
@@ -70,26 +73,23 @@ def _row(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def as_text(rows: Sequence[dict[str, Any]], *, every: bool) -> dict[str, list[Any]]:
-    """As text; ``every`` preset of the models in the paper's table, trained or not."""
+def as_text(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """A line for each."""
     head = ["preset", "paper", "ours", "seeds", "epochs", "minutes", "parameters", "lost to noise", "changed"]
-    done = {plain_name(row["preset"]) for row in rows}
-    names = [f"lra-{task}-{layer}" for task in TASKS for layer in LAYERS] if every else []
-    lines = [_line(row) for row in rows]
-    for name in names:
-        if name not in done:
-            published = PRESETS[name].published
-            paper = "-" if published is None else f"{published:.2f}"
-            lines.append([name, paper, "not trained yet", "", str(preset(name).epochs), "", "", "", ""])
-    return {"head": head, "rows": lines}
+    return {"head": head, "rows": [_line(row) for row in rows]}
+
+
+def with_spread(row: dict[str, Any]) -> str:
+    """The accuracy, and from where to where seeds have it."""
+    spread = f" ({min(row['accuracies']):.2f} to {max(row['accuracies']):.2f})" if len(row["seeds"]) > 1 else ""
+    return f"{row['accuracy']:.2f}{spread}"
 
 
 def _line(row: dict[str, Any]) -> list[str]:
-    spread = f" ({min(row['accuracies']):.2f} to {max(row['accuracies']):.2f})" if len(row["seeds"]) > 1 else ""
     return [
         row["preset"],
         "-" if row["published"] is None else f"{row['published']:.2f}",
-        f"{row['accuracy']:.2f}{spread}",
+        with_spread(row),
         str(len(row["seeds"])),
         str(row["epochs"]),
         f"{row['device_minutes']:.1f}",
@@ -105,15 +105,21 @@ def in_words(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         _, task, layer = plain_name(row["preset"]).split("-", 2)
         beside = "" if row["published"] is None else f" (published {row['published']:.2f})"
-        words.append(f"{NAMES.get(layer, layer)} on {task} {_line(row)[2]} %{beside}")
+        words.append(f"{NAMES.get(layer, layer)} on {task} {with_spread(row)} %{beside}")
     return "; ".join(words) + ". " if words else ""
 
 
-def claims_of(rows: Sequence[dict[str, Any]]) -> list[Claim]:
-    """The bars, on what has been trained; runs that follow the preset go before others."""
+def best_rows(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """One for each preset, by its name; runs that follow the preset go before others."""
     best: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (not row["changed"], row["accuracy"])):
         best[plain_name(row["preset"])] = row
+    return best
+
+
+def claims_of(rows: Sequence[dict[str, Any]]) -> list[Claim]:
+    """The bars, on what has been trained."""
+    best = best_rows(rows)
     claims = [_claim(best[name], bar) for name, bar in _BARS.items() if name in best]
     for task, bar in _BARS_OF_THE_BETTER.items():
         some = [best[name] for layer in OF_THE_PAPER if (name := f"lra-{task}-{layer}") in best]

@@ -11,6 +11,7 @@ from wellposed.data import load
 from wellposed.errors import UnknownNameError
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
+from wellposed.experiments._lra_grid import claims_of_the_table, grid
 from wellposed.experiments._lra_table import (
     OF_THE_PAPER,
     PUBLISHED,
@@ -25,6 +26,7 @@ from wellposed.experiments._measured import Measured
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
 from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.experiments._shipped import shipped
+from wellposed.nn import LAYERS
 from wellposed.presets import PRESETS, estimate, preset
 from wellposed.records import Claim, load_record
 from wellposed.train import RunResult, list_runs
@@ -52,7 +54,7 @@ def run(track: Callable, seed: int) -> Result:
     counted = [_parameters(task, pair) for task, pair in track([(t, p) for t in TASKS for p in OF_THE_PAPER])]
     rows = table_rows(known_runs(RESULTS))
     data: dict[str, Any] = {"form": "quick", "parameters": counted, "rows": rows, "missing": []}
-    data |= {"published": PUBLISHED, "table": as_text(rows, every=True)}
+    data |= {"published": PUBLISHED, "grid": grid(rows), "table": as_text(rows)}
     # A block of two states is perturbed by too little to make a pair of its real eigenvalues: each is a mode.
     usual, small = ([row for row in counted if (row["block"] > 2) == large] for large in (True, False))
     claims = [
@@ -65,6 +67,7 @@ def run(track: Callable, seed: int) -> Result:
             kind="absolute",
         )
     ]
+    claims += claims_of_the_table()
     data["shipped"] = [model.measured(seed) for model in shipped()]
     claims += [_fresh(found) for found in data["shipped"]]
     trained = {row["preset"] for row in rows}
@@ -125,8 +128,8 @@ def full(campaign: Campaign) -> Result:
     runs = _all_runs(campaign, [job for group in groups for job in group])
     rows = table_rows(runs)
     finished = {plain_name(row["preset"]) for row in rows}
-    data: dict[str, Any] = {"form": "full", "rows": rows, "published": PUBLISHED, "table": as_text(rows, every=False)}
-    data |= summed(runs)
+    data: dict[str, Any] = {"form": "full", "rows": rows, "published": PUBLISHED}
+    data |= {"grid": grid(rows), "table": as_text(rows)} | summed(runs)
     planned = [*dict.fromkeys((*wanted, *ORDER))]
     data["missing"] = [name for name in planned if name not in finished]
     words = in_words(rows) or "Nothing is finished yet. "
@@ -143,8 +146,8 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
         test = load(config.task, campaign.data, "test", **config.options)
         return UnderNoise(done.model(), test, device=campaign.device, count=SAMPLE)
 
-    has_systems = done.config.model.get("layer") != "attention"
-    if has_systems:
+    layer = LAYERS[done.config.model.get("layer", "s4ptd")]
+    if getattr(layer, "resonates", False):  # noise is made for layers that are systems
         measured("sample clean", lambda: seen().clean)
         measured("sample layer noise", lambda: seen().layer().accuracy)
 

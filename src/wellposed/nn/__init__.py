@@ -3,10 +3,13 @@
 from wellposed.nn._attention import AttentionConfig, SelfAttention
 from wellposed.nn._block_config import BlockConfig
 from wellposed.nn._classifier import SequenceClassifier
+from wellposed.nn._flexconv import FlexConv, FlexConvConfig
 from wellposed.nn._groups import parameter_groups
+from wellposed.nn._hierarchical import HierarchicalAttention, HierarchicalConfig
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._layers import LAYERS
 from wellposed.nn._liquid import LiquidS4, LiquidS4Config
+from wellposed.nn._luna import LunaAttention, LunaConfig
 from wellposed.nn._mimo import MIMOConfig
 from wellposed.nn._model_config import ModelConfig
 from wellposed.nn._noise import FourierNoise, fourier_noise
@@ -24,6 +27,7 @@ from wellposed.nn._sequence_model import SequenceModel
 from wellposed.nn._siso import SISOConfig
 from wellposed.nn._state_space import StateSpaceConfig, StateSpaceLayer
 from wellposed.nn._tied_dropout import TiedDropout
+from wellposed.nn._transformer_block import TransformerBlock
 
 SISOOptions = MIMOOptions = dict  # what they were before there were configs: options by name
 
@@ -36,9 +40,15 @@ __all__ = [
     "S5PTD",
     "AttentionConfig",
     "BlockConfig",
+    "FlexConv",
+    "FlexConvConfig",
     "FourierNoise",
+    "HierarchicalAttention",
+    "HierarchicalConfig",
     "LiquidS4",
     "LiquidS4Config",
+    "LunaAttention",
+    "LunaConfig",
     "MIMOConfig",
     "MIMOOptions",
     "MaskedBatchNorm",
@@ -59,6 +69,7 @@ __all__ = [
     "StateSpaceConfig",
     "StateSpaceLayer",
     "TiedDropout",
+    "TransformerBlock",
     "fourier_noise",
     "parameter_groups",
     "pool",

@@ -6,24 +6,22 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.kernels import as_float64
 from wellposed.nn._config import built_from
+from wellposed.nn._dot_product import Heads, dot_product_attention, join_heads
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import checked_probability
-from wellposed.nn._tracing import inside_transform, readable
+from wellposed.nn._tracing import readable
+from wellposed.nn._weights import xavier_
 
 _BASE = 10000.0  # slowest rotation of a pair of channels, in steps a radian (Su et al., 2021, RoFormer)
-
-Heads = Float[Tensor, "batch head length dim"]
 
 
 @dataclass(frozen=True)
@@ -33,34 +31,51 @@ class AttentionConfig:
     d_model: int
     """Channels."""
     n_heads: int = 4
-    """Heads, each of ``d_model / n_heads`` channels, an even number."""
+    """Heads, each of ``d_attention / n_heads`` channels, an even number with rotary positions."""
     _: KW_ONLY
+    d_attention: int | None = None
+    """Channels of queries, keys and values, all heads together; ``d_model`` unless given."""
+    rotary: bool = True
+    """Whether queries and keys turn with their steps; without it attention knows no order."""
     causal: bool = False
     """Whether a step sees only itself and those before it."""
     bias: bool = True
     """Whether the linear maps have one."""
     dropout: float | int = 0.0
     """Of the attention weights."""
+    xavier: bool = False
+    """Whether weights start as in the Transformer of the Long Range Arena, not as PyTorch's linear maps do."""
     seed: int | None = None
     """The same weights whatever else draws random numbers."""
     device: Any = None
     dtype: torch.dtype | None = None
 
     def __post_init__(self) -> None:
-        pairs = 2 * positive_int(self.n_heads, "n_heads")
-        if positive_int(self.d_model, "d_model") % pairs:
+        heads, wide = positive_int(self.n_heads, "n_heads"), positive_int(self.width, "d_attention")
+        positive_int(self.d_model, "d_model")
+        name = "d_model" if self.d_attention is None else "d_attention"
+        if self.rotary and wide % (2 * heads):
             raise ArgumentError(
-                f"d_model = {self.d_model} must be a multiple of 2 n_heads = {pairs}: "
+                f"{name} = {wide} must be a multiple of 2 n_heads = {2 * heads}: "
                 "rotary positions turn the channels of each head in pairs"
             )
+        if wide % heads:
+            raise ArgumentError(f"{name} = {wide} must be a multiple of n_heads = {heads}")
         checked_probability(self.dropout)
+
+    @property
+    def width(self) -> int:
+        """Channels of queries, keys and values."""
+        return self.d_model if self.d_attention is None else self.d_attention
 
 
 class SelfAttention(SequenceLayer):
     """Softmax attention with rotary positions: only distances between steps matter, and no length is too long.
 
+    ``rotary=False`` leaves positions to the model, as the first Transformers did.
+
     ``causal=False`` reads the whole sequence and so has no state. With ``causal=True`` the state is the keys and values
-    of all steps so far, ``(batch, 2, steps, d_model)``: it grows, unlike that of a state-space layer. Under
+    of all steps so far, ``(batch, 2, steps, d_attention)``: it grows, unlike that of a state-space layer. Under
     autocast attention computes in the lower precision.
 
     >>> layer = SelfAttention(8, n_heads=2, causal=True)
@@ -77,10 +92,14 @@ class SelfAttention(SequenceLayer):
         self.causal = config.causal
         self.dropout = float(config.dropout)
         place = torch.get_default_device() if config.device is None else config.device
+        self.width, self.rotary = config.width, config.rotary
         size, bias = config.d_model, config.bias
         with seeded(config.seed):
-            self.qkv = nn.Linear(size, 3 * size, bias=bias, dtype=config.dtype)
-            self.out = nn.Linear(size, size, bias=bias, dtype=config.dtype)
+            self.qkv = nn.Linear(size, 3 * self.width, bias=bias, dtype=config.dtype)
+            self.out = nn.Linear(self.width, size, bias=bias, dtype=config.dtype)
+            if config.xavier:
+                xavier_(self.qkv, parts=3)
+                xavier_(self.out)
         self.to(place)
 
     @property
@@ -91,7 +110,7 @@ class SelfAttention(SequenceLayer):
     @property
     def state_shape(self) -> tuple[int, ...]:
         """Keys and values of no steps, as before the first one."""
-        return 2, 0, self.d_model
+        return 2, 0, self.width
 
     def forward(
         self,
@@ -125,22 +144,19 @@ class SelfAttention(SequenceLayer):
     ) -> tuple[Tensor, Tensor | None]:
         past = 0 if state is None else state.shape[2]
         q, k, v = self.qkv(u).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
-        q, k = rotate(q, past), rotate(k, past)
+        q, k = (rotate(q, past), rotate(k, past)) if self.rotary else (q, k)
         if state is not None:
             old_k, old_v = state.unflatten(-1, (self.n_heads, -1)).permute(1, 0, 3, 2, 4)
             k, v = torch.cat([old_k, k], 2), torch.cat([old_v, v], 2)
-        last = torch.stack([_joined(k), _joined(v)], 1).to(self.compute_dtype) if want_state else None
+        last = torch.stack([join_heads(k), join_heads(v)], 1).to(self.compute_dtype) if want_state else None
         y = self._attend(q, k.to(q.dtype), v.to(q.dtype), lengths)
-        return self.out(_joined(y)), last
+        return self.out(join_heads(y)), last
 
     def _attend(self, q: Heads, k: Tensor, v: Tensor, lengths: Lengths | None) -> Heads:
         whole = self.causal and q.shape[2] == k.shape[2]
         mask = None if whole else self._mask(q.shape[2], k.shape[2], lengths, q.device)
         p = self.dropout if self.training else 0.0
-        if inside_transform():  # the fused kernels cannot be mapped over
-            with sdpa_kernel(SDPBackend.MATH):
-                return F.scaled_dot_product_attention(q, k, v, mask, p, whole)
-        return F.scaled_dot_product_attention(q, k, v, mask, p, whole)
+        return dot_product_attention(q, k, v, mask, dropout=p, causal=whole)
 
     def _mask(
         self, steps: int, seen: int, lengths: Lengths | None, device: torch.device
@@ -160,8 +176,8 @@ class SelfAttention(SequenceLayer):
             raise ArgumentError(f"{what} of attention that reads the future: pass causal=True")
 
     def _check_state(self, state: Any, u: Tensor) -> None:
-        batch, expected = u.shape[0], f"({u.shape[0]}, 2, steps so far, {self.d_model})"
-        if state.ndim != 4 or (*state.shape[:2], state.shape[3]) != (batch, 2, self.d_model):
+        batch, expected = u.shape[0], f"({u.shape[0]}, 2, steps so far, {self.width})"
+        if state.ndim != 4 or (*state.shape[:2], state.shape[3]) != (batch, 2, self.width):
             raise ShapeError(f"state has shape {tuple(state.shape)}; this layer and batch need {expected}")
         if state.dtype != self.compute_dtype:
             raise ArgumentError(f"state is {state.dtype}, this layer computes in {self.compute_dtype}")
@@ -181,10 +197,6 @@ def rotate(x: Heads, start: int) -> Heads:
     cos, sin = (angle + torch.pi / 2).sin().to(keep), angle.sin().to(keep)
     a, b = x.unflatten(-1, (half, 2)).unbind(-1)
     return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2).to(x.dtype)
-
-
-def _joined(x: Heads) -> Float[Tensor, "batch length channel"]:
-    return x.transpose(1, 2).flatten(2)
 
 
 def _check_same_length(lengths: Lengths) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError
 from wellposed.nn._initial import check_name
 from wellposed.nn._norms import NORMS, Norm
 from wellposed.nn._tied_dropout import checked_probability
 
 Activation = Literal["gelu", "gelu_tanh", "none"]
-GLU = Literal["full", "half", "half2", "none"]
+GLU = Literal["full", "half", "half2", "linear", "none"]
 ACTIVATIONS = ("gelu", "gelu_tanh", "none")
-GLUS = ("full", "half", "half2", "none")
+GLUS = ("full", "half", "half2", "linear", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +30,23 @@ class BlockConfig:
     activation: Activation = "gelu"
     """``"gelu"``, ``"gelu_tanh"`` (its approximation, which S5 has) or ``"none"``."""
     glu: GLU = "full"
-    """The gate: ``"full"``, ``"half"``, ``"half2"`` or ``"none"``; see ``ResidualBlock``."""
+    """The gate: ``"full"``, ``"half"``, ``"half2"``, ``"linear"`` or ``"none"``; see ``ResidualBlock``."""
     dropout: float | int = 0.0
     """After the activation and after the gate."""
     tied_dropout: bool = True
     """Whether a mask is shared over time."""
     residual: bool = True
     """Whether the input is added to the output."""
+    d_ffn: int | None = None
+    """Width of a feed-forward network after each layer: the blocks are then a Transformer's, ``TransformerBlock``."""
 
     def __post_init__(self) -> None:
         check_name("norm", self.norm, NORMS)
         check_name("activation", self.activation, ACTIVATIONS)
         check_name("glu", self.glu, GLUS)
         checked_probability(self.dropout)
+        if self.d_ffn is not None:
+            positive_int(self.d_ffn, "d_ffn")
         if not isinstance(self.norm_momentum, float | int) or not 0 < self.norm_momentum <= 1:
             raise ArgumentError(
                 f"norm_momentum is the weight of the new batch, above 0 and at most 1, got {self.norm_momentum!r}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -12,6 +14,8 @@ from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._tracing import readable
 
+Encoding = Literal["plain", "levels", "layer"]
+ENCODINGS = ("plain", "levels", "layer")
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -29,12 +33,7 @@ class TokenEncoder(nn.Embedding):
 
     def check(self, x: Tensor) -> None:
         """Whole numbers, ``(batch, length)``."""
-        if x.dtype not in _WHOLE:
-            raise ArgumentError(
-                f"tokens must be whole numbers, got {x.dtype}; for numbers give d_input, not vocabulary"
-            )
-        if x.ndim != 2 or x.shape[1] == 0:
-            raise ShapeError(f"tokens must be (batch, length) with a length of 1 or more, got {tuple(x.shape)}")
+        check_tokens(x)
 
     def forward(self, input: Int[Tensor, "batch length"], lengths: Lengths | None = None) -> Tensor:
         """``(batch, length, d_model)``; tokens that exist must be in the vocabulary."""
@@ -44,11 +43,7 @@ class TokenEncoder(nn.Embedding):
 
     def check_vocabulary(self, x: Tensor) -> None:
         """Tokens must have a vector, where they can be looked at."""
-        if x.numel() and readable(x):
-            low, high = (int(v) for v in torch.aminmax(x))
-            if low < 0 or high >= self.num_embeddings:
-                wrong, top = low if low < 0 else high, self.num_embeddings - 1
-                raise ArgumentError(f"token {wrong} is not in the vocabulary, which goes from 0 to {top}")
+        check_vocabulary(x, self.num_embeddings)
 
 
 class NumberEncoder(nn.Linear):
@@ -59,19 +54,7 @@ class NumberEncoder(nn.Linear):
 
     def check(self, x: Tensor) -> None:
         """Real numbers, ``(batch, length, d_input)``, in the precision of the model."""
-        if x.ndim != 3 or x.shape[-1] != self.in_features or x.shape[1] == 0:
-            hint = "; a single number a step is x[..., None]" if x.ndim == 2 and self.in_features == 1 else ""
-            raise ShapeError(
-                f"the model takes (batch, length, d_input) with d_input = {self.in_features} and length at least 1, "
-                f"got {tuple(x.shape)}{hint}"
-            )
-        if not x.dtype.is_floating_point:
-            raise ArgumentError(
-                f"the model takes real floating-point numbers, got {x.dtype}; for tokens give vocabulary"
-            )
-        if (x.dtype == torch.float64) != (self.weight.dtype == torch.float64):
-            remedy = "model.double()" if x.dtype == torch.float64 else "x.double()"
-            raise ArgumentError(f"the input is {x.dtype}, the model {self.weight.dtype}: use {remedy}")
+        check_numbers(x, self.in_features, self.weight.dtype)
 
     def forward(self, input: Float[Tensor, "batch length d_input"], lengths: Lengths | None = None) -> Tensor:
         """``(batch, length, d_model)``, in the precision of the weights under autocast too."""
@@ -86,16 +69,60 @@ class NumberEncoder(nn.Linear):
         return out.to(self.weight.dtype).unflatten(1, x.shape[:2]).permute(1, 2, 0)
 
 
-def encoder(
-    d_input: int | None, vocabulary: int | None, d_model: int, *, padding_idx: int | None, dtype: torch.dtype | None
-) -> TokenEncoder | NumberEncoder:
-    """For tokens if there is a vocabulary, else for numbers."""
-    if (d_input is None) == (vocabulary is None):
-        both = "neither" if d_input is None else "both"
-        raise ArgumentError(f"give d_input (numbers a step) or vocabulary (how many tokens there are), not {both}")
-    if vocabulary is not None:
-        return TokenEncoder(vocabulary, d_model, padding_idx=padding_idx, dtype=dtype)
-    assert d_input is not None
-    if padding_idx is not None:
-        raise ArgumentError("padding_idx is for tokens: give it with vocabulary, or pass lengths")
-    return NumberEncoder(d_input, d_model, dtype=dtype)
+class LevelEncoder(nn.Embedding):
+    """A vector for each of ``levels`` values from ``lowest`` to ``highest``: pixels as tokens."""
+
+    def __init__(
+        self,
+        levels: int,
+        d_model: int,
+        *,
+        lowest: float | int,
+        highest: float | int,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(levels, d_model, dtype=dtype)
+        self.lowest, self.highest = float(lowest), float(highest)
+
+    def check(self, x: Tensor) -> None:
+        """One number a step, ``(batch, length, 1)``."""
+        check_numbers(x, 1, self.weight.dtype)
+
+    def forward(self, input: Float[Tensor, "batch length 1"], lengths: Lengths | None = None) -> Tensor:
+        """``(batch, length, d_model)``; numbers beyond the ends count as the ends."""
+        x = input if lengths is None else lengths.zero(input)
+        top = self.num_embeddings - 1
+        level = (x[..., 0] - self.lowest) * (top / (self.highest - self.lowest))
+        return super().forward(level.round().clamp(0, top).long())
+
+
+def check_tokens(x: Tensor) -> None:
+    """Whole numbers, ``(batch, length)``."""
+    if x.dtype not in _WHOLE:
+        raise ArgumentError(f"tokens must be whole numbers, got {x.dtype}; for numbers give d_input, not vocabulary")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise ShapeError(f"tokens must be (batch, length) with a length of 1 or more, got {tuple(x.shape)}")
+
+
+def check_vocabulary(x: Tensor, vocabulary: int) -> None:
+    """Tokens must have a vector, where they can be looked at."""
+    if x.numel() and readable(x):
+        low, high = (int(v) for v in torch.aminmax(x))
+        if low < 0 or high >= vocabulary:
+            wrong, top = low if low < 0 else high, vocabulary - 1
+            raise ArgumentError(f"token {wrong} is not in the vocabulary, which goes from 0 to {top}")
+
+
+def check_numbers(x: Tensor, d_input: int, dtype: torch.dtype) -> None:
+    """Real numbers, ``(batch, length, d_input)``, in the precision of the model."""
+    if x.ndim != 3 or x.shape[-1] != d_input or x.shape[1] == 0:
+        hint = "; a single number a step is x[..., None]" if x.ndim == 2 and d_input == 1 else ""
+        raise ShapeError(
+            f"the model takes (batch, length, d_input) with d_input = {d_input} and length at least 1, "
+            f"got {tuple(x.shape)}{hint}"
+        )
+    if not x.dtype.is_floating_point:
+        raise ArgumentError(f"the model takes real floating-point numbers, got {x.dtype}; for tokens give vocabulary")
+    if (x.dtype == torch.float64) != (dtype == torch.float64):
+        remedy = "model.double()" if x.dtype == torch.float64 else "x.double()"
+        raise ArgumentError(f"the input is {x.dtype}, the model {dtype}: use {remedy}")

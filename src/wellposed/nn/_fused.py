@@ -98,6 +98,8 @@ def gated(
     lengths: Lengths | None,
 ) -> Tensor | None:
     """All that follows the layer, the input ``u`` added, zero in the padding; ``None`` where modules must be called."""
+    if glu == "linear":
+        return None
     fits = kernels_take(u, y) and is_channels_first(u) if linear is None else _fits(u, linear, nn.Linear, y)
     if not fits or not _untouched(dropout, nn.Dropout, TiedDropout) or dropout.p >= 1:
         return None

@@ -9,8 +9,11 @@ import torch
 
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.nn._attention import SelfAttention
+from wellposed.nn._flexconv import FlexConv
+from wellposed.nn._hierarchical import HierarchicalAttention
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._liquid import LiquidS4
+from wellposed.nn._luna import LunaAttention
 from wellposed.nn._s4 import S4
 from wellposed.nn._s4d import S4D
 from wellposed.nn._s4ptd import S4PTD
@@ -27,6 +30,9 @@ LAYERS: dict[str, Callable[..., SequenceLayer]] = {
     "s5ptd": S5PTD,
     "liquid-s4": LiquidS4,
     "attention": SelfAttention,
+    "luna": LunaAttention,
+    "hierarchical-attention": HierarchicalAttention,
+    "flexconv": FlexConv,
 }
 
 

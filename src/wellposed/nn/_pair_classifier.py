@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wellposed.errors import ArgumentError, ShapeError
+from wellposed.nn._heads import dense_head
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._model_config import ModelConfig
 from wellposed.nn._pooling import pool
@@ -18,7 +19,8 @@ class PairClassifier(SequenceModel):
     """Classes of pairs of sequences, both read by the same backbone: the retrieval task.
 
     With ``a`` and ``b`` the pooled vectors the scores are ``W_2 gelu(W_1 [a, b, a - b, a * b])``, where ``W_1`` maps
-    from 4 to 1 times ``d_model`` and both have a bias. Batch norm takes its statistics over all sequences of all pairs.
+    from 4 to 1 times ``d_model`` and both have a bias; with ``head="relu"`` or ``"gelu"`` they are those of published
+    baselines, of ``[a, b]`` alone. Batch norm takes its statistics over all sequences of all pairs.
 
     >>> model = PairClassifier(None, 2, vocabulary=98, layer="s5ptd", d_model=16, n_layers=2)
     >>> model(torch.randint(98, (4, 100)), torch.randint(98, (4, 80))).shape
@@ -41,14 +43,20 @@ class PairClassifier(SequenceModel):
         true_a, true_b = self.backbone.true_lengths(a, lengths_a), self.backbone.true_lengths(b, lengths_b)
         x, lengths = _together(a, true_a, b, true_b)
         a, b = pool(self.backbone(x, lengths=lengths), lengths, self.pooling).chunk(2)
-        return self.head(torch.cat([a, b, a - b, a * b], -1))
+        compared = (a - b, a * b) if self.config.d_head is None else ()
+        return self.head(torch.cat([a, b, *compared], -1))
 
     def _check_config(self, config: ModelConfig) -> None:
         if config.pooling == "none":
-            raise ArgumentError("pairs are compared as a whole: pooling must be 'mean', 'last' or 'max'")
+            raise ArgumentError(
+                "pairs are compared as a whole: pooling must be 'mean', 'last', 'max', 'first' or 'cls'"
+            )
 
-    def _make_head(self, d_model: int, d_output: int, dtype: torch.dtype | None) -> nn.Module:
-        first, last = nn.Linear(4 * d_model, d_model, dtype=dtype), nn.Linear(d_model, d_output, dtype=dtype)
+    def _make_head(self, config: ModelConfig) -> nn.Module:
+        size, dtype = config.d_model, config.dtype
+        if config.d_head is not None:
+            return dense_head(config, 2 * size, pairs=True)
+        first, last = nn.Linear(4 * size, size, dtype=dtype), nn.Linear(size, config.d_output, dtype=dtype)
         return nn.Sequential(first, nn.GELU(), last)
 
 

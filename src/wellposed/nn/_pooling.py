@@ -8,23 +8,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wellposed.errors import ShapeError, UnknownNameError
+from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
 from wellposed.kernels import as_float64
 from wellposed.nn._lengths import Lengths, as_lengths
 
-Pooling = Literal["mean", "last", "max", "none"]
-POOLINGS = ("mean", "last", "max", "none")
+Pooling = Literal["mean", "last", "max", "first", "cls", "none"]
+POOLINGS = ("mean", "last", "max", "first", "cls", "none")
 
 Running = tuple[Tensor, ...]
 """What is carried from step to step: sum and count for ``"mean"``, the largest so far for ``"max"``, else nothing."""
-CARRIED = {"mean": 2, "max": 1, "last": 0, "none": 0}
+CARRIED = {"mean": 2, "max": 1, "last": 0, "first": 0, "cls": 0, "none": 0}
 """How many tensors that is."""
+_AT_THE_START = ("first", "cls")
 
 
 def pool(
     x: Float[Tensor, "batch length channel"], lengths: Tensor | Lengths | None = None, how: Pooling = "mean"
 ) -> Float[Tensor, "batch *length channel"]:
     """Mean, last or maximum over the true steps of each sequence; ``"none"`` keeps all steps, zero in the padding.
+
+    ``"first"`` and ``"cls"`` are the first step: of the sequence, or a class vector that a model has put before it.
 
     >>> x = torch.tensor([[[1.0], [3.0], [9.0]]])
     >>> pool(x, torch.tensor([2]), "mean")
@@ -34,6 +37,8 @@ def pool(
         raise UnknownNameError("pooling", how, POOLINGS)
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"pooling takes (batch, length, channel) with a length of 1 or more, got {tuple(x.shape)}")
+    if how in _AT_THE_START:
+        return x[:, 0]
     lengths = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
     return _pool_all(x, how) if lengths is None else _pool_true(x, lengths, how)
 
@@ -67,6 +72,7 @@ def _largest(x: Tensor, lengths: Lengths | None) -> Tensor:
 
 def begin(how: Pooling, batch: int, channels: int, like: Tensor) -> Running:
     """Before the first step. Sum and count in float64: in float32 both stand still from 2^24 steps on."""
+    _check_runs_along(how)
     if how == "mean":
         zeros = as_float64(torch.zeros(batch, channels, device=like.device))
         return zeros, zeros[:, 0].clone()
@@ -79,6 +85,7 @@ def carry_on(
     x: Float[Tensor, "batch length channel"], lengths: Lengths | None, how: Pooling, running: Running
 ) -> tuple[Float[Tensor, "batch *length channel"], Running]:
     """Pooled over these steps and all before them, and what the next ones need."""
+    _check_runs_along(how)
     if how == "mean":
         total, count = running
         total = total + _total(x, lengths).to(total.dtype)
@@ -88,3 +95,11 @@ def carry_on(
         top = torch.maximum(running[0], _largest(x, lengths))
         return top, (top,)
     return pool(x, lengths, how), ()
+
+
+def _check_runs_along(how: Pooling) -> None:
+    if how in _AT_THE_START:
+        raise ArgumentError(
+            f"a model with pooling={how!r} does not stream: what its first step says depends on all that follow; use "
+            "pooling='mean', 'last' or 'max'"
+        )

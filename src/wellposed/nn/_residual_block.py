@@ -13,14 +13,16 @@ from torch import Tensor, nn
 
 from wellposed.errors import ArgumentError
 from wellposed.kernels.layout import to_channels_last
-from wellposed.nn._block_config import BlockConfig
+from wellposed.nn._block_config import Activation, BlockConfig
 from wellposed.nn._config import built_from
+from wellposed.nn._feed_forward import activated
 from wellposed.nn._fused import gated, laid_out, normalised, normalised_into
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._norms import make_norm, normalise_step
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import TiedDropout
+from wellposed.nn._weights import he_
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,7 @@ class ResidualBlock(nn.Module):
     - ``"full"``: ``W x * sigmoid(V x)``, as in S4, S4D, S4-PTD; S5's ``full_glu``.
     - ``"half"``: ``x * sigmoid(W x)``, S5's ``half_glu1``.
     - ``"half2"``: ``y * sigmoid(W x)``, S5's ``half_glu2``: only what enters the gate is activated.
+    - ``"linear"``: ``activation(W x)``, as in CCNN; no gate, and no dropout after it.
     - ``"none"``: ``x``, S5's ``gelu``; channels of an S4 layer then never meet.
 
     S5 uses ``activation="gelu_tanh"``, the approximate GELU. ``tied_dropout`` shares a mask over time. All options:
@@ -57,9 +60,11 @@ class ResidualBlock(nn.Module):
         layer = config.layer
         if not isinstance(layer, SequenceLayer):
             raise ArgumentError(f"a block is built around a sequence layer such as S4PTD, got {type(layer).__name__}")
+        if config.d_ffn is not None:
+            raise ArgumentError(f"d_ffn = {config.d_ffn}: this block has no feed-forward network, TransformerBlock has")
         self.layer = layer
         self.prenorm = config.prenorm
-        self.activation = config.activation
+        self.activation: Activation = config.activation
         self.glu = config.glu
         self.residual = config.residual
         first, d_model = next(layer.parameters()), layer.d_model
@@ -69,6 +74,8 @@ class ResidualBlock(nn.Module):
         if config.glu != "none":
             with seeded(config.seed):
                 self.mix = nn.Linear(d_model, 2 * d_model if config.glu == "full" else d_model, dtype=first.dtype)
+                if config.glu == "linear":
+                    he_(self.mix)  # as CCNN does
             self.mix.to(first.device)
 
     def forward(
@@ -158,14 +165,14 @@ class ResidualBlock(nn.Module):
         x = self.dropout(self._activated(y))
         if self.glu == "none":
             return x
+        if self.glu == "linear":
+            return self._activated(self.mix(x))
         if self.glu == "full":
             return self.dropout(F.glu(self.mix(x), -1))
         return self.dropout((y if self.glu == "half2" else x) * self.mix(x).sigmoid())
 
     def _activated(self, y: Tensor) -> Tensor:
-        if self.activation == "none":
-            return y
-        return F.gelu(y, approximate="none" if self.activation == "gelu" else "tanh")
+        return activated(y, self.activation)
 
     def extra_repr(self) -> str:
         """How the parts are put together."""

@@ -17,7 +17,9 @@ from wellposed.kernels.layout import to_channels_last
 from wellposed.nn._backbone import Backbone, States
 from wellposed.nn._config import built_from
 from wellposed.nn._graph_stepper import GraphStepper
+from wellposed.nn._heads import dense_head
 from wellposed.nn._lengths import Lengths
+from wellposed.nn._luna_backbone import LunaBackbone
 from wellposed.nn._model_config import ModelConfig
 from wellposed.nn._pooling import CARRIED, Pooling, begin, carry_on, pool
 from wellposed.nn._pretrained import Pretrained
@@ -56,8 +58,8 @@ class SequenceModel(Pretrained, nn.Module):
         self._check_config(self.config)
         place = torch.get_default_device() if config.device is None else config.device
         with seeded(config.seed):
-            self.backbone = Backbone(self.config)
-            self.head = self._make_head(config.d_model, config.d_output, config.dtype)
+            self.backbone = make_backbone(self.config)
+            self.head = self._make_head(self.config)
         self.to(place, config.dtype)
         self.register_forward_pre_hook(_open_batch, with_kwargs=True)
 
@@ -74,8 +76,15 @@ class SequenceModel(Pretrained, nn.Module):
     def _check_config(self, config: ModelConfig) -> None:
         """Refuse what this model cannot do; before anything is built."""
 
-    def _make_head(self, d_model: int, d_output: int, dtype: torch.dtype | None) -> nn.Module:
-        return nn.Linear(d_model, d_output, dtype=dtype)
+    def _make_head(self, config: ModelConfig) -> nn.Module:
+        if config.d_head is None:
+            return nn.Linear(config.d_model, config.d_output, dtype=config.dtype)
+        return dense_head(config, config.d_model, pairs=False)
+
+
+def make_backbone(config: ModelConfig) -> Backbone:
+    """Luna's hands two sequences from block to block, all others one."""
+    return LunaBackbone(config) if config.layer == "luna" and config.d_ffn is not None else Backbone(config)
 
 
 class StreamingModel(SequenceModel):
@@ -114,6 +123,7 @@ class StreamingModel(SequenceModel):
 
     def step(self, x: Tensor, state: States) -> tuple[Float[Tensor, "batch d_output"], States]:
         """The next ``(batch,)`` tokens or ``(batch, d_input)`` numbers: output here, and the states after it."""
+        self.backbone.check_streams("step")
         return self._step_with(self.backbone.step, x, state)
 
     def stepper(self) -> Callable[[Tensor, States], tuple[Tensor, States]]:

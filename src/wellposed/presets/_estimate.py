@@ -16,6 +16,8 @@ from wellposed.train._memory import model_size, training_bytes
 _SECONDS = {"s4": 150e-12, "liquid-s4": 300e-12, "s5": 90e-12, "s5ptd": 90e-12}
 """Of a training step on an H200 in tf32, for each step of a sequence, channel and layer: from the bars of
 benchmarks/gpu.py, which what is measured stays below. The diagonal layers take ..."""
+_SECONDS |= {"luna": 300e-12, "hierarchical-attention": 600e-12, "flexconv": 300e-12}
+"""Guessed: nothing measures these yet."""
 _SECONDS_OF_OTHERS = 75e-12
 _LAUNCH = 3e-4
 """Seconds of a training step that does nothing."""

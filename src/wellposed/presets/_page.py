@@ -25,6 +25,9 @@ _TITLES = {
     "lra_s5": "S5 on the Long Range Arena",
     "lra_liquid_s4": "Liquid-S4 on the Long Range Arena",
     "lra_transformer": "Transformer on the Long Range Arena",
+    "lra_h_transformer": "H-Transformer-1D on the Long Range Arena",
+    "lra_luna": "Luna-256 on the Long Range Arena",
+    "lra_ccnn": "CCNN on the Long Range Arena",
     "scifar_robustness": "sCIFAR, the robustness test",
     "scifar": "sCIFAR, trained as usual",
     "scifar_ablation": "sCIFAR, the ablation",
@@ -41,7 +44,7 @@ everything small, and trains in seconds on a CPU.
 
 - **Parameters** are counted as real numbers: a complex one is two.
 - **H200** is the estimated time of the whole run on one such GPU, in tf32, evaluation included: rather too long, from
-  the bars that the benchmarks hold.
+  the bars that the benchmarks hold; of Luna, H-Transformer-1D and CCNN a guess.
 - **Published** is the accuracy in per cent of the paper's table, or of the papers it cites. **Ours** is that of the
   best epoch by validation, on the test set, from the records in `results/`, a mean where there are several seeds; what
   was set otherwise stands beside it. A dash: not measured yet.

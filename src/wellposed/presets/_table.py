@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from wellposed.errors import UnknownNameError
+from wellposed.presets._ccnn import ROWS as CCNN_ROWS
+from wellposed.presets._ccnn import lra_ccnn
+from wellposed.presets._luna import ROWS as LUNA_ROWS
+from wellposed.presets._luna import lra_luna
 from wellposed.presets._preset import Preset
 from wellposed.presets._published import lra_accuracy
 from wellposed.presets._s4 import SMALL_ROWS, lra_liquid_s4, lra_s4, lra_s4d, lra_s4ptd, lra_s4ptd_small
@@ -14,7 +18,7 @@ from wellposed.presets._scifar import RELS, scifar, scifar_ablation, scifar_robu
 from wellposed.presets._sinusoids import sinusoids
 from wellposed.presets._tasks import LRA
 from wellposed.presets._tiny import tiny
-from wellposed.presets._transformer import lra_transformer
+from wellposed.presets._transformer import lra_h_transformer, lra_transformer
 from wellposed.train import RunConfig
 
 _LRA: dict[str, Callable[[str], RunConfig]] = {
@@ -25,15 +29,22 @@ _LRA: dict[str, Callable[[str], RunConfig]] = {
     "s5": lra_s5,
     "liquid-s4": lra_liquid_s4,
     "transformer": lra_transformer,
+    "h-transformer": lra_h_transformer,
+    "luna": lra_luna,
+    "ccnn": lra_ccnn,
 }
-"""By layer, one for every task of the Long Range Arena."""
+"""By layer, one for every task of the Long Range Arena ..."""
+_SOME = {"luna": tuple(LUNA_ROWS), "ccnn": tuple(CCNN_ROWS["6,380"])}
+"""... but for these, of which not all have a recipe."""
 _TINY = "tiny-"
 
 
 def _all() -> Iterator[Preset]:
     for layer, make in _LRA.items():
-        for task in LRA:
+        for task in _SOME.get(layer, LRA):
             yield Preset(f"lra-{task}-{layer}", partial(make, task), lra_accuracy(task, layer))
+    for task in _SOME["ccnn"]:
+        yield Preset(f"lra-{task}-ccnn-small", partial(lra_ccnn, task, "4,140"))
     for task in LRA:
         yield Preset(f"lra-{task}-s4-v4", partial(lra_s4, task, "v4"))
     for task in SMALL_ROWS:

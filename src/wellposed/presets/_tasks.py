@@ -70,6 +70,18 @@ def batches_of(task: str, batch_size: int) -> DataConfig:
     return DataConfig(task=task, batch_size=batch_size, multiple=_MULTIPLE if SHAPES[task].mean_length else 1)
 
 
+_GREY = {"image": (122.6, 61.0), "pathfinder": (0.0, 255.0), "pathx": (0.0, 255.0)}
+"""Mean and deviation by which pixels from 0 to 255 are scaled."""
+
+
+def pixel_levels(task: str) -> dict[str, Any]:
+    """Fields of a model that takes pixels as tokens; none for tasks of tokens."""
+    if task not in _GREY:
+        return {}
+    mean, std = _GREY[task]
+    return {"encoding": "levels", "levels": 256, "lowest": -mean / std, "highest": (255 - mean) / std}
+
+
 def shape_of(task: str, options: Mapping[str, Any] | None = None) -> TaskShape:
     """The shape of a task with these options, as far as they change it.
 

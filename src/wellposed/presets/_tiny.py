@@ -12,6 +12,11 @@ _LENGTH = 64
 _SIZE = 16
 """Channels, and states of a block."""
 _BATCH = 16
+_OPTIONS = {"n_heads": 2, "d_attention": _SIZE // 2, "packed": 8, "block": 4, "length": _LENGTH, "hidden": 8}
+_OPTIONS |= {"omega_0": 10.0, "mask_width": 0.5}
+"""Of layers, where they have them; a kernel that suits a thousand steps is noise on 64."""
+_FIELDS = {"d_ffn": 2 * _SIZE, "d_head": _SIZE, "max_length": _LENGTH}
+"""Of models, likewise."""
 
 
 def tiny(config: RunConfig) -> RunConfig:
@@ -54,6 +59,6 @@ def _model(model: Mapping[str, Any]) -> dict[str, Any]:
         options["d_state"] = min(options["d_state"], _SIZE)
     if (options.get("n_ssm") or 0) > 1:
         options["n_ssm"] = 2
-    if "n_heads" in options:
-        options["n_heads"] = 2
-    return {**model, "d_model": _SIZE, "n_layers": 2, "layer_options": options}
+    options |= {name: small for name, small in _OPTIONS.items() if options.get(name) is not None}
+    fields = {name: small for name, small in _FIELDS.items() if model.get(name) is not None}
+    return {**model, **fields, "d_model": _SIZE, "n_layers": 2, "layer_options": options}

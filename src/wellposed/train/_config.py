@@ -11,7 +11,7 @@ from wellposed.errors import ArgumentError
 from wellposed.train._config_base import Config, at_least
 from wellposed.train._model_fields import check_model
 
-ScheduleName = Literal["cosine", "plateau", "constant"]
+ScheduleName = Literal["cosine", "plateau", "constant", "rsqrt"]
 Precision = Literal["float32", "tf32", "bf16"]
 Selection = Literal["val", "test"]
 
@@ -73,7 +73,8 @@ class ScheduleConfig(Config):
     """How learning rates go over the steps; all groups by the same factor."""
 
     name: ScheduleName = "cosine"
-    """``"cosine"`` to ``floor`` at the last step, ``"plateau"`` (less when validation stalls) or ``"constant"``."""
+    """``"cosine"`` to ``floor`` at the last step, ``"plateau"`` (less when validation stalls), ``"constant"``, or
+    ``"rsqrt"``: after the warm-up by the square root of the steps, as Transformers are trained."""
     warmup_epochs: float | int = 1.0
     """From zero up to the full rate, step by step."""
     warmup_steps: int | None = None

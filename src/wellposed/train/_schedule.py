@@ -20,13 +20,15 @@ def factor(step: int, config: ScheduleConfig, steps_total: int, warmup: int) -> 
     """The share of the full rate at step 0, 1, ... of a run of ``steps_total``.
 
     Warm-up goes from ``1 / warmup`` at the first step to 1 at its last. From there the cosine goes to ``floor``, which
-    the last step has.
+    the last step has. ``"rsqrt"`` falls as ``sqrt(warmup / step)``, counted from 1.
 
     >>> [round(factor(step, ScheduleConfig(), 5, 2), 3) for step in range(5)]
     [0.5, 1.0, 0.75, 0.25, 0.0]
     """
     if step < warmup:
         return (step + 1) / warmup
+    if config.name == "rsqrt":
+        return math.sqrt(max(warmup, 1) / (step + 1))
     if config.name != "cosine":
         return 1.0
     first, last = max(warmup - 1, 0), (steps_total if config.steps is None else config.steps) - 1

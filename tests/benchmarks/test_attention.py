@@ -1,0 +1,24 @@
+"""The benchmark of the other rows of the LRA table, at a size without meaning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from subprocesses import python
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "attention.py"
+
+
+def test_tiny(tmp_path: Path):
+    as_a_script = f"import runpy, sys; sys.path[0], sys.argv[0] = {str(BENCHMARK.parent)!r}, {str(BENCHMARK)!r}"
+    code = f"{as_a_script}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    done = python(code, "--tiny", "--record", "record.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert set(record["growth"]) == {"full", "hierarchical", "luna", "flexconv"}
+    trained = {row["case"] for row in record["rows"] if row["section"] == "training"}
+    assert trained == {"s4ptd", "transformer", "h-transformer", "luna", "ccnn", "ccnn-small"}
+    assert [row["ours"]["failed"] for row in record["rows"] if "failed" in row["ours"]] == []
+    assert all(row["ours"]["eager"] > 0 for row in record["rows"])
+    assert record["provenance"]["command"].startswith("python benchmarks/attention.py --tiny")

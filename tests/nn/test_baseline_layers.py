@@ -1,0 +1,218 @@
+"""What the layers of the other rows of the LRA table promise besides their equations, which ``layer_suite`` checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jaxtyping import TypeCheckError
+from torch import Tensor
+
+import baseline_twins
+from nn_twin import parameters_of
+from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.nn import FlexConv, HierarchicalAttention, LunaAttention, SelfAttention
+from wellposed.nn._continuous_kernels import MAGNet
+from wellposed.nn._hierarchy import Hierarchy, attend
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+# --- hierarchical attention
+
+
+@given(length=st.integers(1, 140), half=st.integers(1, 4), causal=st.booleans())
+@settings(max_examples=15)
+def test_every_pair_is_seen_exactly_once(length: int, half: int, causal: bool):
+    """With scores of zero each step that is seen has the same weight, and values of one for each step show it."""
+    zero = torch.zeros(1, 1, length, 1, dtype=torch.float64)
+    v = torch.eye(length, dtype=torch.float64)[None, None]
+    seen = attend(zero, zero, v, Hierarchy(2 * half, causal, 0.0))[0, 0]
+    right = torch.ones(length, length, dtype=torch.float64)
+    right = right.tril() if causal else right
+    torch.testing.assert_close(seen, right / right.sum(1, keepdim=True), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_scores_are_those_of_the_level_of_a_pair(causal: bool):
+    """The twin's own short cut against its definition, pair by pair."""
+    q, k = random(23, 3), random(23, 3, seed=1)
+    slow = baseline_twins.level_scores(q, k, 2, causal)
+    torch.testing.assert_close(baseline_twins.fast_level_scores(q, k, 2, causal), slow, rtol=1e-12, atol=1e-12)
+
+
+def test_where_scores_vary_slowly_it_is_full_attention():
+    """Error of second order: a sixteenth of the variation within a stretch where blocks are four times as long."""
+    t = torch.linspace(0, 1, 512, dtype=torch.float64)
+    q = k = torch.stack([torch.sin(6 * t), torch.cos(6 * t)], -1)[None, None] * 1.5
+    v = torch.sin(20 * t)[None, None, :, None]
+    full = torch.softmax(q @ k.mT / 2**0.5, -1) @ v
+    worst = [(attend(q, k, v, Hierarchy(block, False, 0.0)) - full).abs().max().item() for block in (4, 16, 64, 256)]
+    assert worst[0] < 0.05
+    assert worst[1] < worst[0] / 4
+    assert worst[2] < worst[1] / 4
+    assert worst[3] < 1e-12  # nothing is far
+
+
+def test_scores_of_any_size():
+    """Each query has its own scale: what one sees does not vanish because another sees larger scores."""
+    q, k, v = 60 * random(1, 2, 100, 4), random(1, 2, 100, 4, seed=1), random(1, 2, 100, 4, seed=2)
+    q[:, :, 50] *= 1000
+    found = attend(q.float(), k.float(), v.float(), Hierarchy(4, False, 0.0))
+    right = torch.softmax(baseline_twins.fast_level_scores(q, k, 4, False), -1) @ v
+    torch.testing.assert_close(found.double(), right, rtol=0, atol=2e-4)
+
+
+def test_causal_outputs_do_not_know_the_future():
+    layer = HierarchicalAttention(4, 2, block=2, causal=True, relative_bias=True, seed=0, dtype=torch.float64)
+    u = random(1, 50, 4).requires_grad_()
+    for t in (0, 7, 31, 49):
+        (gradient,) = torch.autograd.grad(layer(u)[0, t].sum(), u)
+        assert (gradient[0, t + 1 :] == 0).all()
+        assert (gradient[0, : t + 1] != 0).any(1).all()
+
+
+def test_dropout_is_of_the_weights():
+    layer = HierarchicalAttention(4, 1, block=4, dropout=0.5, seed=0, dtype=torch.float64)
+    u = random(1, 40, 4)
+    assert not torch.equal(layer(u), layer(u))
+    torch.manual_seed(0)
+    mean = layer(u.expand(3000, -1, -1)).mean(0, keepdim=True)
+    torch.testing.assert_close(mean, layer.eval()(u), rtol=0, atol=0.03)
+
+
+# --- Luna
+
+
+def test_luna_hands_its_packed_sequence_on():
+    layer = LunaAttention(6, 3, packed=None, seed=0, dtype=torch.float64)
+    x, packed = random(2, 30, 6), random(2, 7, 6, seed=1)
+    right = baseline_twins.luna_attention(parameters_of(layer), x, packed, 3)
+    for found, expected in zip(layer.attend(x, packed), right, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    with pytest.raises(ArgumentError, match="no packed sequence of its own"):
+        layer(x)
+
+
+def test_luna_starts_as_published():
+    plain, bert = (LunaAttention(64, 4, init=init, seed=0) for init in ("xavier", "normal"))
+    bound = (6 / 128) ** 0.5
+    assert plain.pack_kv.weight.abs().max().item() == pytest.approx(bound / 2**0.5, rel=1e-2)
+    assert plain.out.weight.abs().max().item() == pytest.approx(bound, rel=1e-2)
+    assert bert.q.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert all(not linear.bias.any() for linear in (plain.q, plain.kv, bert.out))
+
+
+# --- FlexConv
+
+
+@pytest.mark.parametrize("options", [{}, {"generator": "siren", "omega_0": 3}])
+def test_the_kernel_is_its_formula(options: dict[str, Any]):
+    layer = FlexConv(3, length=50, **{"hidden": 8, "omega_0": 2.5, "mask_width": 0.4, "seed": 0} | options).double()
+    right = baseline_twins.flexconv_kernel(parameters_of(layer), 50)
+    torch.testing.assert_close(layer.kernel().T, right, rtol=1e-12, atol=1e-14)
+    assert (layer.kernel()[:, :22] != 0).all()  # cropped where t < 1 - 0.4 sqrt(-2 ln 0.1) = 0.142: 21.03 steps ago
+    assert (layer.kernel()[:, 22:] == 0).all()
+    with torch.no_grad():
+        layer.mask_width.fill_(2.0)
+    assert (layer.kernel() != 0).all()
+
+
+def test_the_kernel_starts_as_published():
+    layer = FlexConv(2, length=1000, hidden=2000, omega_0=50, mask_width=0.1, seed=0)
+    magnet = layer.generator
+    assert isinstance(magnet, MAGNet)
+    assert [g.mean().item() for g in magnet.gamma] == pytest.approx([6, 3, 2, 1.5], rel=0.1)
+    assert [g.var().item() for g in magnet.gamma] == pytest.approx([6, 3, 2, 1.5], rel=0.2)
+    assert 1 - 0.1667 <= magnet.mu.min() < 1 - 0.16
+    assert magnet.mu.max() <= 1
+    turns = (magnet.W / (2 * torch.pi * 50 * magnet.gamma)).abs()
+    assert turns.max().item() == pytest.approx(1, rel=1e-2)
+    samples = 1 + 0.1 * 2.1460 / 2 * 999
+    assert magnet.out.weight.abs().max().item() == pytest.approx((3 / 2000 / samples) ** 0.5, rel=1e-2)
+
+
+def test_sines_start_as_published():
+    siren = FlexConv(2, length=1000, hidden=2000, generator="siren", omega_0=50, mask_width=2.0, seed=0).generator
+    first, second = (linear.weight.abs().max().item() for linear in siren.inner if isinstance(linear, torch.nn.Linear))
+    assert (first, second) == pytest.approx((1, (6 / 2000) ** 0.5 / 50), rel=1e-2)
+    assert siren.out.weight.abs().max().item() == pytest.approx((3 / 2000 / 1000) ** 0.5, rel=1e-2)
+    assert not any(p.any() for name, p in siren.named_parameters() if name.endswith("bias"))
+
+
+@pytest.mark.parametrize("rate", [2, 0.5])
+def test_another_sampling_of_the_same_signal(rate: float):
+    """Sampled half as often, or twice, the same signal gives the same output, but for what the sum misses."""
+    trained = FlexConv(2, length=1001, hidden=8, omega_0=0.4, mask_width=0.3, seed=0, dtype=torch.float64)
+    other = FlexConv(2, length=1001, hidden=8, omega_0=0.4, mask_width=0.3, rate=rate, seed=0, dtype=torch.float64)
+    t = torch.arange(0, 1500, min(rate, 1), dtype=torch.float64)
+    signal = torch.stack([torch.sin(t / 80), torch.cos(t / 50)], -1)[None] * torch.sin(t / 500)[:, None]
+    fine, coarse = (trained, other) if rate > 1 else (other, trained)
+    step = round(max(rate, 1 / rate))
+    dense, sparse = fine(signal), coarse(signal[:, ::step])
+    assert (dense[:, ::step] - sparse).abs().max() < 0.02 * dense.abs().max()
+    trained.rate = rate
+    assert torch.equal(trained(signal), other(signal))
+    assert trained.kernel_size == other.kernel_size == {2: 501, 0.5: 2001}[rate]
+
+
+def test_what_is_far_enough_away_is_forgotten():
+    layer = FlexConv(1, length=20, mask_width=9.0, seed=0, dtype=torch.float64)
+    u = random(1, 100, 1)
+    other = u.clone()
+    other[:, :30] = 0
+    assert torch.equal(layer(u)[:, 49:].round(decimals=12), layer(other)[:, 49:].round(decimals=12))
+
+
+# --- all of them
+
+
+@pytest.mark.parametrize("make", [LunaAttention, HierarchicalAttention])
+def test_lower_precision_under_autocast(make: type):
+    layer = make(16, 2, seed=0)
+    u, lengths = torch.randn(2, 600, 16), torch.tensor([600, 333])
+    with torch.autocast("cpu", torch.bfloat16):
+        y = layer(u, lengths=lengths)
+    assert y.dtype == u.dtype
+    torch.testing.assert_close(y, layer(u, lengths=lengths), rtol=0, atol=0.03)
+    assert layer.bfloat16()(u.bfloat16()).dtype == torch.bfloat16
+
+
+def test_attention_without_rotary_positions_and_of_another_width():
+    layer = SelfAttention(6, 2, d_attention=10, rotary=False, causal=True, xavier=True, bias=False, seed=0).double()
+    u = random(2, 9, 6)
+    q, k, v = (t.unflatten(-1, (2, 5)) for t in (u @ layer.qkv.weight.T).chunk(3, -1))
+    scores = torch.einsum("bihd,bjhd->bhij", q, k) / 5**0.5
+    scores = scores.masked_fill(torch.ones(9, 9, dtype=torch.bool).triu(1), -torch.inf)
+    right = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1), v).flatten(2) @ layer.out.weight.T
+    y, state = layer(u, return_state=True)
+    torch.testing.assert_close(y, right, rtol=1e-10, atol=1e-10)
+    assert state.shape == (2, 2, 9, 10)
+    more, _ = layer.step(random(2, 6, seed=3), state)
+    whole = layer(torch.cat([u, random(2, 6, seed=3)[:, None]], 1))
+    torch.testing.assert_close(more, whole[:, -1], rtol=1e-10, atol=1e-10)
+    assert layer.qkv.weight[:10].abs().max().item() == pytest.approx((6 / 16) ** 0.5, rel=0.05)
+
+
+def test_errors():
+    with pytest.raises(ArgumentError, match="block = 5 must be even"):
+        HierarchicalAttention(8, block=5)
+    with pytest.raises(ArgumentError, match="d_attention = 6 must be a multiple of n_heads = 4"):
+        HierarchicalAttention(8, d_attention=6)
+    with pytest.raises(ArgumentError, match="d_model = 6 must be a multiple of n_heads = 4"):
+        LunaAttention(6)
+    with pytest.raises(ArgumentError, match="d_attention = 6 must be a multiple of n_heads = 4"):
+        SelfAttention(8, d_attention=6, rotary=False)
+    with pytest.raises((UnknownNameError, TypeCheckError)):
+        FlexConv(4, generator="magnett")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ArgumentError, match="mask_width must be above 0, got -1"):
+        FlexConv(4, mask_width=-1)
+    with pytest.raises(ArgumentError, match="rate = 99 must be above 0 and leave two samples of 50: at most 49"):
+        FlexConv(4, length=50, rate=99)
+    with pytest.raises(ArgumentError, match="length = 1"):
+        FlexConv(4, length=1)
