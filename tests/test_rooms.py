@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "presets": {"train"},
     "experiments": BELOW_TRAIN | {"train", "presets"},
     "report": {"records"},
-    "cli": BELOW_TRAIN | {"train", "presets", "experiments", "report"},
+    "explorer": {"linalg", "hippo", "systems", "records", "experiments"},
+    "cli": BELOW_TRAIN | {"train", "presets", "experiments", "report", "explorer"},
     # no rooms, but files
     "__init__": {"linalg", "hippo", "systems", "nn"},
     "__main__": {"cli"},

@@ -1,55 +1,19 @@
 """The page in a real browser: headless Chromium, at the width of a phone and of a desk, light and dark."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from browsers import OVERFLOWS, show, start, webdriver
 from run_folder import make
 from wellposed.experiments import NAMES
 from wellposed.report import save_run_summary
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-
-if not CHROMIUM or not DRIVER:
-    pytest.skip(
-        "no chromium and chromedriver on this machine (Debian: apt install chromium chromium-driver)",
-        allow_module_level=True,
-    )
-
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-
-OVERFLOWS = """
-    return [...document.querySelectorAll('body *')]
-      .filter(e => !e.closest('svg') || e.tagName === 'svg')
-      .filter(e => e.getBoundingClientRect().right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1
-                   && e.clientWidth > 0 && getComputedStyle(e).display !== 'inline')
-      .map(e => e.tagName + ' ' + e.textContent.slice(0, 60))"""
-"""What stands out to the right, outside of drawings."""
-
 
 @pytest.fixture(scope="module")
 def browser(published_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (
-        "headless=new",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "hide-scrollbars",
-        f"user-data-dir={profile}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver = start(tmp_path_factory.mktemp("profile"))
     driver.get(published_page.as_uri())
     yield driver
     driver.quit()
@@ -62,13 +26,6 @@ def run_page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory
     browser.get(save_run_summary(make(tmp_path_factory.mktemp("runs") / "waves")).as_uri())
     yield browser
     browser.get(before)
-
-
-def show(browser: webdriver.Chrome, width: int, scheme: str) -> None:
-    size = {"width": width, "height": 800, "deviceScaleFactor": 2, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def test_no_console_message(browser: webdriver.Chrome):

@@ -15,7 +15,7 @@ from wellposed.report._verdicts import overall, verdicts
 
 
 def write_page(records: list[Record], path: Path) -> Path:
-    """Draw every record and write the page, whole or not at all."""
+    """Draw every record and write the page, whole or not at all; it links to an ``explorer.html`` beside it."""
     sections = [
         {
             "record": record,
@@ -25,7 +25,8 @@ def write_page(records: list[Record], path: Path) -> Path:
         }
         for record in records
     ]
-    return write_whole(path, render("page.html.jinja", sections=sections))
+    explorer = (path.parent / "explorer.html").exists()
+    return write_whole(path, render("page.html.jinja", sections=sections, explorer=explorer))
 
 
 def render(template: str, **values: Any) -> str:
