@@ -37,6 +37,7 @@ docs: .venv/ready
 	$(BIN)/wellposed report --records $(RECORDS) --out report --figures docs/assets
 	$(BIN)/python -m wellposed.presets docs/presets.md --results $(RECORDS)
 	$(BIN)/wellposed explore legs --n 64 --records $(RECORDS) --out docs/assets/explorer.html
+	$(BIN)/python docs/_plots.py
 	$(BIN)/mkdocs build --strict
 
 # npx comes with the type checker.
