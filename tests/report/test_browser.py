@@ -10,6 +10,8 @@ from run_folder import make
 from wellposed.experiments import NAMES
 from wellposed.report import save_run_summary
 
+AXE = Path(__file__).parents[1] / "explorer" / "vendor" / "axe.min.js"
+
 
 @pytest.fixture(scope="module")
 def browser(published_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
@@ -79,6 +81,43 @@ def test_text_and_figures_stand_out_in_light_and_dark(browser: webdriver.Chrome)
         assert label >= 4.5
     assert backgrounds[0] > 0.9
     assert backgrounds[1] < 0.05
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_an_accessibility_scan_finds_nothing(browser: webdriver.Chrome, scheme: str):
+    show(browser, 768, scheme)
+    browser.execute_script(AXE.read_text("utf-8"))
+    found = browser.execute_async_script("axe.run({exclude: ['figure svg']}).then(arguments[0])")["violations"]
+    assert [(one["id"], one["impact"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_a_button_copies_the_command(browser: webdriver.Chrome):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    show(browser, 1280, "light")
+    granted = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": granted})
+    browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
+    button = browser.find_element("css selector", "#transfer-function .command button")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+    WebDriverWait(browser, 5).until(lambda _: button.text == "Copied")
+    copied = browser.execute_async_script("navigator.clipboard.readText().then(arguments[0], arguments[0])")
+    assert copied == "wellposed reproduce transfer-function"
+
+
+def test_on_paper_it_is_light_and_unfolded(browser: webdriver.Chrome):
+    """Whoever reads at night prints on white."""
+    show(browser, 768, "dark")
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    look = "return getComputedStyle(arguments[0])[arguments[1]]"
+    body, button = (browser.find_element("css selector", what) for what in ("body", ".command button"))
+    assert browser.execute_script(look, body, "backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.execute_script(look, button, "display") == "none"
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert browser.execute_script("return [...document.querySelectorAll('details')].every(d => d.open)")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (360, "dark"), (1280, "light")])

@@ -35,7 +35,7 @@ def bode(
     ``omega`` is chosen around the poles if it is not given, with points of its own for every narrow peak. In place of a
     system a name may have its responses at ``omega``, computed elsewhere.
 
-    ``bode({"S4": s4(32), "S4D": s4d(32)})`` is the picture at the head of the README.
+    ``bode({"S4": s4(32), "S4D": s4d(32)})`` shows what S4D makes of HiPPO.
     """
     if part not in ("magnitude", "phase"):
         raise UnknownNameError("part", part, ("magnitude", "phase"))
