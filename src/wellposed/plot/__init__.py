@@ -6,6 +6,7 @@ Colours can be told apart by colour-blind readers, and line styles and markers d
 
 from wellposed.plot._matrices import eigenvalues, pseudospectrum, tradeoff
 from wellposed.plot._models import spectrum_of
+from wellposed.plot._style import COLORS
 from wellposed.plot._systems import bode, kernel, spikes
 
-__all__ = ["bode", "eigenvalues", "kernel", "pseudospectrum", "spectrum_of", "spikes", "tradeoff"]
+__all__ = ["COLORS", "bode", "eigenvalues", "kernel", "pseudospectrum", "spectrum_of", "spikes", "tradeoff"]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wellposed.errors import ShapeError
 from wellposed.linalg import Diagonalization, Pseudospectra, pseudospectra, ptd
-from wellposed.plot._style import FAINT, LINES, MARKS, S4D, STRONG, axes, named
+from wellposed.plot._style import FAINT, LINES, MARKS, S4D, STRONG, axes, named, ramp
 from wellposed.systems import System
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _values(one: Any) -> Complex128[Tensor, " n"]:
 
 
 def pseudospectrum(
-    A: Any, d: Diagonalization | None = None, *, levels: int | Sequence[float] = _LEVELS, ax: Axes | None = None
+    A: Any, d: Diagonalization | None = None, *, levels: int | Sequence[float | int] = _LEVELS, ax: Axes | None = None
 ) -> Axes:
     """Level curves of ``log10 sigma_min(zI - A)`` with the eigenvalues: of a matrix, or of its ``pseudospectra``.
 
@@ -71,11 +71,11 @@ def _grid(A: Any, d: Diagonalization | None) -> Pseudospectra:
 
 
 def draw_pseudospectrum(
-    grid: Any, perturbed: Any, norm: float | None, *, levels: int | Sequence[float], ax: Axes
+    grid: Any, perturbed: Any, norm: float | None, *, levels: int | Sequence[float | int], ax: Axes
 ) -> Axes:
     """The same from its parts: a grid, the eigenvalues of ``A + E`` and ``||E||``."""
     level = grid.sigma.clamp(min=1e-300).log10()
-    lines = ax.contour(grid.x, grid.y, level, levels=levels, cmap="viridis", linewidths=1)
+    lines = ax.contour(grid.x, grid.y, level, levels=levels, cmap=ramp(), linewidths=1)
     ax.clabel(lines, fmt="%.3g", fontsize=8)
     own = grid.eigenvalues
     ax.plot(own.real, own.imag, ls="", **MARKS[0], label="eigenvalues of A, as eig finds them")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wellposed.errors import ArgumentError
 from wellposed.nn import StateSpaceLayer
-from wellposed.plot._style import FAINT, axes
+from wellposed.plot._style import FAINT, axes, ramp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,11 +25,9 @@ def spectrum_of(model: nn.Module, *, ax: Axes | None = None) -> Axes:
     if not found:
         raise ArgumentError(f"{type(model).__name__} has no state-space layer with a spectrum")
     ax = axes(ax)
-    import matplotlib
-
-    colours = matplotlib.colormaps["viridis"]
+    colours = ramp()
     for k, (name, values) in enumerate(found.items()):
-        colour = colours(0.85 * k / max(1, len(found) - 1))
+        colour = colours(k / max(1, len(found) - 1))
         label = f"layer {k + 1}" if len(found) > 1 else name or type(model).__name__
         ax.plot(-values.real.numpy(), values.imag.numpy(), "o", ms=3, color=colour, alpha=0.7, label=label)
     top = max(values.imag.max().item() for values in found.values())

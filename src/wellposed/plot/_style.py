@@ -15,6 +15,8 @@ S4D = "#e0692b"
 THIRD = "#2fa37c"
 SHADES = ("#f0a35e", "#e0692b", "#b8405e", "#8a4fb5")  # growing n
 FAINT = "#8d96a0"
+COLORS = {"S4": S4, "S4D": S4D, "PTD": THIRD}
+"""Of the three in every picture, for pictures of your own."""
 
 # The reference thick and pale, so that what follows it can be seen on top; then thin, then dashed.
 LINES: tuple[dict[str, Any], ...] = (
@@ -25,7 +27,7 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": FAINT, "lw": 1.4, "ls": "-."},
 )
 MARKS: tuple[dict[str, Any], ...] = (
-    {"marker": "+", "color": "#57606a", "ms": 7},
+    {"marker": "+", "color": "#7a838d", "ms": 7},
     {"marker": "o", "color": THIRD, "ms": 4},
     {"marker": "x", "color": S4D, "ms": 5},
     {"marker": "s", "color": SHADES[3], "ms": 4, "mfc": "none"},
@@ -44,6 +46,14 @@ def axes(ax: Axes | None) -> Axes:
     except ImportError:
         raise MissingExtraError("matplotlib", "plots") from None
     return plt.subplots(layout="constrained")[1]
+
+
+def ramp() -> Any:
+    """A colour map without its darkest and lightest ends, which a dark or a light page would swallow."""
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([matplotlib.colormaps["viridis"](0.3 + 0.55 * k / 255) for k in range(256)])
 
 
 def named(what: Any, name: str) -> dict[str, Any]:

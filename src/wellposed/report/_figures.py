@@ -9,6 +9,7 @@ from typing import Any
 
 from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
+from wellposed.plot._style import ramp
 from wellposed.records import Record
 from wellposed.report._ablation_figure import ablation
 from wellposed.report._lra_figure import lra
@@ -253,7 +254,7 @@ def pseudospectrum(data: Data) -> Any:
     plt = pyplot()
     figure, ax = plt.subplots(figsize=(WIDTH, 5.4))
     levels = [-12, -10, -8, -6, -4, -3, -2, -1]
-    lines = ax.contour(data["x"], data["y"], data["log10_rel"], levels=levels, cmap="viridis", linewidths=1.1)
+    lines = ax.contour(data["x"], data["y"], data["log10_rel"], levels=levels, cmap=ramp(), linewidths=1.1)
     ax.clabel(lines, fmt=lambda v: f"1e{v:.0f}", fontsize=8, colors=plt.rcParams["text.color"])
     for cloud, color in zip(data["clouds"], (S4D, SHADES[2], S4), strict=True):
         label = f"A + E, {cloud['rel']:g} ‖A‖"

@@ -71,6 +71,7 @@ def noise_headline(data: Data, *, wide: bool) -> Any:
     left.set_title(f"A wave of amplitude {data['amplitude']:g} inside the layers", loc="left")
     left.legend(loc="lower left")
     if wide:
+        figure.get_layout_engine().set(wspace=0.07)
         _over_amplitude(axes[0, 1], pair, data["spike"])
     return figure
 

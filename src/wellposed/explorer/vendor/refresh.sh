@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Fetches the libraries of the page, and the accessibility checker of its test, from the npm registry: make vendor.
+# Fetches the libraries of the page, the accessibility checker of its test, and what the documents need to be searched
+# from a folder, from the npm registry: make vendor.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tests=$(cd "$here/../../../../tests/explorer" && pwd)/vendor
+docs=$(cd "$here/../../../../docs/assets" && pwd)/vendor
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -25,3 +27,5 @@ fetch d3-contour dist/d3-contour.min.js "$here"
 cp "$work/explorer.versions" "$here/VERSIONS" && rm "$work/explorer.versions"
 fetch axe-core axe.min.js "$tests"
 cp "$work/explorer.versions" "$tests/VERSIONS"
+fetch iframe-worker shim/index.js "$docs" && mv "$docs/index.js" "$docs/iframe-worker.js"
+sed 's/^index.js/iframe-worker.js/' "$work/assets.versions" >"$docs/VERSIONS"
