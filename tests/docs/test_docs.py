@@ -6,15 +6,14 @@ import contextlib
 import doctest
 import importlib
 import io
-import itertools
 import pkgutil
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import wellposed
+from page_blocks import FENCE, Block, blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,26 +37,6 @@ DRAWN = [ROOT / "docs" / "howto" / "plots.md", *sorted((ROOT / "docs" / "tutoria
 """Pages whose pictures are drawn by the code above them, by docs/_plots.py when the documents are built."""
 
 _PICTURE = re.compile(r"^!\[[^\]]*\]\(\.\./assets/(?P<name>[\w-]+\.svg)\)", re.MULTILINE)
-_FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
-
-
-class Block(NamedTuple):
-    """One ```python block, and the ```text block right after it, if that is the next one."""
-
-    line: int
-    code: str
-    output: str | None
-
-
-def blocks(text: str) -> list[Block]:
-    """The runnable blocks of a page. Formulas and diagrams stand in fences without a language, so they never match."""
-    fences = list(_FENCE.finditer(text))
-    found = []
-    for fence, after in itertools.zip_longest(fences, fences[1:]):
-        if fence["language"] == "python":
-            output = after["body"] if after and after["language"] == "text" else None
-            found.append(Block(text[: fence.start()].count("\n") + 2, fence["body"], output))
-    return found
 
 
 def run(block: Block, page: Path, namespace: dict[str, object]) -> str:
@@ -104,7 +83,7 @@ def test_a_picture_stands_right_below_the_code_that_draws_it(page: Path):
     assert len(pictures) >= 2
     for picture in pictures:
         assert (ROOT / "docs" / "assets" / picture["name"]).exists(), picture["name"]
-        above = [fence for fence in _FENCE.finditer(text) if fence.end() <= picture.start()][-1]
+        above = [fence for fence in FENCE.finditer(text) if fence.end() <= picture.start()][-1]
         assert above["language"] == "python"
         assert re.search(r"\bplot\.\w+\(|\bplt\.subplots\(", above["body"]), picture["name"]
         assert text[above.end() : picture.start()].strip() == "", picture["name"]
@@ -120,7 +99,7 @@ def test_links_of_the_readme_lead_to_files():
 def test_every_text_block_of_a_tutorial_is_checked():
     for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        shown = sum(fence["language"] == "text" for fence in _FENCE.finditer(text))
+        shown = sum(fence["language"] == "text" for fence in FENCE.finditer(text))
         assert shown == sum(block.output is not None for block in blocks(text)), page.name
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from wellposed.plot import bode
 from wellposed.records import Record
-from wellposed.report._style import S4, S4D, THIRD, WIDTH, pyplot, to_svg
+from wellposed.report._style import S4D, THIRD, WIDTH, pyplot, to_svg
 
 Data = dict[str, Any]
 
@@ -123,8 +124,7 @@ def response_headline(data: Data, width: float) -> Any:
 
 def responses(ax: Any, curves: Data) -> None:
     """|G| of S4, S4D and PTD: the point of the paper in one panel."""
-    ax.loglog(curves["omega"], curves["S4D"], color=S4D, lw=1.2, label="S4D: low-rank part dropped")
-    ax.loglog(curves["omega"], curves["S4"], color=S4, lw=4.5, alpha=0.55, label="S4: HiPPO itself")
-    ax.loglog(curves["omega"], curves["S4-PTD"], color=THIRD, lw=1.4, label="PTD: diagonal, 2.5 % away")
+    what = {"S4": "S4: HiPPO itself", "S4D": "S4D: low-rank part dropped", "S4-PTD": "PTD: diagonal, 2.5 % away"}
+    bode({label: curves[name] for name, label in what.items()}, curves["omega"], ax=ax)
     ax.set(xlabel="frequency of the input", ylabel="|G|, gain to the output", ylim=(3e-5, 2))
     ax.legend(loc="lower left", fontsize=9.5)
