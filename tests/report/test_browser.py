@@ -1,55 +1,21 @@
 """The page in a real browser: headless Chromium, at the width of a phone and of a desk, light and dark."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from browsers import OVERFLOWS, show, start, webdriver
 from run_folder import make
 from wellposed.experiments import NAMES
 from wellposed.report import save_run_summary
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-
-if not CHROMIUM or not DRIVER:
-    pytest.skip(
-        "no chromium and chromedriver on this machine (Debian: apt install chromium chromium-driver)",
-        allow_module_level=True,
-    )
-
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-
-OVERFLOWS = """
-    return [...document.querySelectorAll('body *')]
-      .filter(e => !e.closest('svg') || e.tagName === 'svg')
-      .filter(e => e.getBoundingClientRect().right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1
-                   && e.clientWidth > 0 && getComputedStyle(e).display !== 'inline')
-      .map(e => e.tagName + ' ' + e.textContent.slice(0, 60))"""
-"""What stands out to the right, outside of drawings."""
+AXE = Path(__file__).parents[1] / "explorer" / "vendor" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
 def browser(published_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (
-        "headless=new",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "hide-scrollbars",
-        f"user-data-dir={profile}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver = start(tmp_path_factory.mktemp("profile"))
     driver.get(published_page.as_uri())
     yield driver
     driver.quit()
@@ -62,13 +28,6 @@ def run_page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory
     browser.get(save_run_summary(make(tmp_path_factory.mktemp("runs") / "waves")).as_uri())
     yield browser
     browser.get(before)
-
-
-def show(browser: webdriver.Chrome, width: int, scheme: str) -> None:
-    size = {"width": width, "height": 800, "deviceScaleFactor": 2, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def test_no_console_message(browser: webdriver.Chrome):
@@ -122,6 +81,43 @@ def test_text_and_figures_stand_out_in_light_and_dark(browser: webdriver.Chrome)
         assert label >= 4.5
     assert backgrounds[0] > 0.9
     assert backgrounds[1] < 0.05
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_an_accessibility_scan_finds_nothing(browser: webdriver.Chrome, scheme: str):
+    show(browser, 768, scheme)
+    browser.execute_script(AXE.read_text("utf-8"))
+    found = browser.execute_async_script("axe.run({exclude: ['figure svg']}).then(arguments[0])")["violations"]
+    assert [(one["id"], one["impact"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_a_button_copies_the_command(browser: webdriver.Chrome):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    show(browser, 1280, "light")
+    granted = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": granted})
+    browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
+    button = browser.find_element("css selector", "#transfer-function .command button")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+    WebDriverWait(browser, 5).until(lambda _: button.text == "Copied")
+    copied = browser.execute_async_script("navigator.clipboard.readText().then(arguments[0], arguments[0])")
+    assert copied == "wellposed reproduce transfer-function"
+
+
+def test_on_paper_it_is_light_and_unfolded(browser: webdriver.Chrome):
+    """Whoever reads at night prints on white."""
+    show(browser, 768, "dark")
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    look = "return getComputedStyle(arguments[0])[arguments[1]]"
+    body, button = (browser.find_element("css selector", what) for what in ("body", ".command button"))
+    assert browser.execute_script(look, body, "backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.execute_script(look, button, "display") == "none"
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert browser.execute_script("return [...document.querySelectorAll('details')].every(d => d.open)")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (360, "dark"), (1280, "light")])

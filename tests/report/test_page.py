@@ -10,10 +10,12 @@ import pytest
 from wellposed.errors import RecordError, UnknownNameError
 from wellposed.experiments import NAMES, get
 from wellposed.experiments._registry import FULL
-from wellposed.records import Claim
+from wellposed.records import Claim, Record
 from wellposed.report import read_records, save_bode, save_figures, verdicts
 from wellposed.report._figures import FIGURES, figure_svg
-from wellposed.report._verdicts import _verdict
+from wellposed.report._maths import set_maths
+from wellposed.report._opening import headline, opening
+from wellposed.report._verdicts import _verdict, tally
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -27,7 +29,7 @@ def test_nothing_is_loaded_from_elsewhere(page: str):
     loaded = re.findall(r'(?:src|href)="([^"#][^"]*)"|url\(([^#)][^)]*)\)', page)
     # heat maps are images that stand in the page itself
     assert {a or b for a, b in loaded if not (a or b).startswith("data:image/png;base64,")} <= {"data:,"}
-    assert "<script" not in page
+    assert "<script src" not in page
 
 
 def test_every_id_is_used_once(page: str):
@@ -63,7 +65,7 @@ def test_every_experiment_has_its_section_and_verdicts(page: str):
         assert record.provenance["command"] in section
         assert record.provenance["commit"] in section
         for verdict in verdicts(record):
-            assert verdict.measured in section
+            assert set_maths(verdict.measured) in section
 
 
 def test_the_long_range_arena_has_its_ten_rows_with_their_sources(page: str):
@@ -91,6 +93,63 @@ def test_a_verdict_is_the_arithmetic_it_claims():
     assert _verdict(Claim("x", 1.1, 1.0, 0.0, "1", kind="at most")).word == "differs"
     assert _verdict(Claim("x", 1.1, 1.0, 0.0, "1", kind="at least")).word == "reproduced"
     assert _verdict(Claim("x", float("nan"), 1.0, 0.0, "1", kind="at least")).word == "differs"
+
+
+def test_what_the_paper_does_not_say_is_ours():
+    assert _verdict(Claim("x", 1.0, 1.0, 0.0, "-")).word == "ours"
+    assert _verdict(Claim("x", 1.0, 1.0, 0.0, "not stated; some spectra are unstable")).word == "ours"
+    assert _verdict(Claim("x", 2.0, 1.0, 0.0, "-")).word == "differs"
+    assert _verdict(Claim("x", 1.0, 1.0, 0.0, "robust")).word == "reproduced"
+
+
+def test_the_page_opens_with_the_claim_a_picture_and_the_tally(page: str):
+    records = read_records(RESULTS)
+    head = page[page.index("<header>") : page.index("</header>")]
+    first = opening(records)
+    assert first is not None
+    assert "<h1>One wave" in head
+    assert "<svg" in head
+    counts = tally(records)
+    assert f"<b>{sum(len(r.claims) for r in records)} claims</b>" in head
+    assert sum(counts.values()) == sum(len(r.claims) for r in records)
+    for word, count in counts.items():
+        assert f'<span class="{word}">{count} ' in head
+    noisy = next(m for m in _data(records, "robustness-full")["models"] if m["layer"] == "s4d")
+    assert f"{100 * noisy['clean']:.1f} %" in first.text
+    assert f"{100 * noisy['layer_noise']:.1f} %" in first.text
+
+
+def test_without_trained_models_the_page_opens_with_the_theory():
+    theory = [record for record in read_records(RESULTS) if record.experiment == "transfer-perturbation"]
+    first = opening(theory)
+    assert first is not None
+    assert "PTD" in first.claim
+    assert opening([]) is None
+    assert headline([]) is None
+
+
+def _data(records: list[Record], name: str) -> dict:
+    return next(record.data for record in records if record.experiment == name)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("kappa(V)^2 + gamma ||E||_F", "κ(<var>V</var>)<sup>2</sup> + γ ‖<var>E</var>‖<sub>F</sub>"),
+        ("||A_H^-1||^2 at n = 8", "‖<var>A</var><sub>H</sub><sup>−1</sup>‖<sup>2</sup> at <var>n</var> = 8"),
+        ("|G_S4D - G_S4|", "|<var>G</var><sub>S4D</sub> − <var>G</var><sub>S4</sub>|"),
+        ("8.08768e-05 <= 1e-4", "8.08768\u00a0×\u00a010<sup>−5</sup> ≤ 10<sup>−4</sup>"),
+        ("A cosine of S4D's, for 40 s, at s = -1", "A cosine of S4D's, for 40 s, at <var>s</var> = −1"),
+        ("S4-PTD & <b>", "S4-PTD &amp; &lt;b&gt;"),
+    ],
+)
+def test_maths_is_set_and_prose_is_left(text: str, html: str):
+    assert set_maths(text) == html
+
+
+def test_text_and_figures_use_the_same_names(page: str):
+    for other in ("G_Diag", "Diag</sub>", "DPLR", "diagonal system", "gaussian", "rank-one"):
+        assert other not in page, other
 
 
 @pytest.mark.slow

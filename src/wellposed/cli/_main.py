@@ -14,6 +14,7 @@ from wellposed.cli.analyze import analyze
 from wellposed.cli.data import DATA_VERBS, data
 from wellposed.cli.diagonalize import diagonalize
 from wellposed.cli.eval import evaluate
+from wellposed.cli.explore import explore
 from wellposed.cli.list import list_experiments
 from wellposed.cli.report import report
 from wellposed.cli.reproduce import reproduce
@@ -29,6 +30,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": list_experiments,
     "analyze": analyze,
     "diagonalize": diagonalize,
+    "explore": explore,
     "data": data,
     "train": train,
     "sweep": sweep,

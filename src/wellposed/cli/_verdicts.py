@@ -13,7 +13,7 @@ from wellposed.errors import ConvergenceError
 if TYPE_CHECKING:
     from wellposed.records import Record
 
-_COLOURS = {"reproduced": "green", "corrected": "yellow", "differs": "bold red"}
+_COLOURS = {"reproduced": "green", "corrected": "yellow", "ours": "cyan", "differs": "bold red"}
 
 
 def show_verdicts(records: list[Record], out: Path) -> Path:

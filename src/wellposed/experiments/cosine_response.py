@@ -53,7 +53,7 @@ def run(track: Callable) -> Result:
             for s in (200.0, 500.0)
         ),
         Claim(
-            "location of the last spike of |G_Diag| at n = 32",
+            "location of the last spike of |G_S4D| at n = 32",
             spike,
             325.4263,
             1e-6,
@@ -77,7 +77,7 @@ EXPERIMENT = Experiment(
     source="Appendix F, figure of cosine inputs",
     paper=(
         "With n = 32 and a cosine of frequency s = 200 or 500 the two outputs are of the same order; at s = 322.5 "
-        "the output of the diagonal system blows up."
+        "the output of S4D blows up."
     ),
     run=run,
 )

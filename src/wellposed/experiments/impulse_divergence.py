@@ -55,8 +55,8 @@ EXPERIMENT = Experiment(
     title="On an impulse S4D never converges to S4",
     source="Appendix F, right panel of the convergence figure",
     paper=(
-        "For a unit impulse the difference of the two outputs does not decay with n: the DPLR output stays the same, "
-        "the diagonal one becomes more oscillatory."
+        "For a unit impulse the difference of the two outputs does not decay with n: that of S4 stays the same, "
+        "that of S4D becomes more oscillatory."
     ),
     run=run,
 )

@@ -40,7 +40,7 @@ def run(track: Callable) -> Result:
     tall = last[-1]
     claims = [
         Claim(
-            "height of the last spike of |G_Diag - G_DPLR| at n = 10000, against its limit sqrt(2)/pi",
+            "height of the last spike of |G_S4D - G_S4| at n = 10000, against its limit sqrt(2)/pi",
             measured=tall["height"],
             expected=math.sqrt(2) / math.pi,
             tolerance=1e-6,
@@ -54,7 +54,7 @@ def run(track: Callable) -> Result:
             paper="Theta(n^2)",
         ),
         Claim(
-            "|G_Diag - G_DPLR| at frequency 1: how many times smaller at n = 10000 than at n = 1000",
+            "|G_S4D - G_S4| at frequency 1: how many times smaller at n = 10000 than at n = 1000",
             measured=(G_difference(1j, 1000).abs() / G_difference(1j, 10_000).abs()).item(),
             expected=10.0,
             tolerance=0.01,
@@ -107,12 +107,12 @@ def _lemma_claim() -> Claim:
     a = s / (n + s) * math.prod((s - j) / (s + j) for j in range(1, n))
     printed = -a / (s + 1) / (math.sqrt(2) * (1 + a))
     return Claim(
-        "Lemma 1 as printed, divided by G_DPLR - G_Diag from dense solves (n = 10, s = 30i)",
+        "Lemma 1 as printed, divided by G_S4 - G_S4D from dense solves (n = 10, s = 30i)",
         measured=(printed / (dplr - diag)).real.item(),
         expected=-1.0,
         tolerance=1e-12,
         paper="1",
-        erratum="the right-hand side of Lemma 1 equals G_Diag - G_DPLR: its sign is flipped, its magnitude exact",
+        erratum="the right-hand side of Lemma 1 equals G_S4D - G_S4: its sign is flipped, its magnitude exact",
     )
 
 
@@ -120,7 +120,7 @@ EXPERIMENT = Experiment(
     title="The transfer function of S4 is smooth, that of S4D is not",
     source="Figure 1, Lemma 1, Theorem 2",
     paper=(
-        "As n grows, |G_Diag| approaches |G_DPLR| at low frequency, but it has spikes, and the last one, at a "
+        "As n grows, |G_S4D| approaches |G_S4| at low frequency, but it has spikes, and the last one, at a "
         "frequency of order n^2, keeps a constant height: the convergence is not uniform."
     ),
     run=run,

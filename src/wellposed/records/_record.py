@@ -30,6 +30,11 @@ class Claim:
     erratum: str = ""
     """Where the paper slips: what is wrong in it and what is right."""
 
+    @property
+    def ours(self) -> bool:
+        """Whether the paper says nothing of it: no number, no curve and no word to compare with."""
+        return self.paper == "-" or self.paper.startswith("not stated")
+
 
 @dataclass(frozen=True)
 class Record:

@@ -9,10 +9,12 @@ from typing import Any
 
 from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
+from wellposed.plot._style import ramp
 from wellposed.records import Record
 from wellposed.report._ablation_figure import ablation
 from wellposed.report._lra_figure import lra
 from wellposed.report._noise_figures import certificates, robustness
+from wellposed.report._opening import headline, responses
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
 from wellposed.report._trained_figures import failure_modes
 
@@ -29,9 +31,8 @@ def figure_svg(name: str, data: Data) -> str:
 def save_figures(records: list[Record], folder: Path) -> list[Path]:
     """Every figure, and the one that heads the README, as an SVG file that follows light and dark settings."""
     drawn = {record.experiment: figure_svg(record.experiment, record.data) for record in records}
-    for record in records:
-        if record.experiment == "transfer-perturbation":
-            drawn["headline"] = to_svg(headline(record.data), "headline")
+    if (first := headline(records)) is not None:
+        drawn["headline"] = to_svg(first, "headline")
     return [write_whole(folder / f"{name}.svg", standalone(svg)) for name, svg in drawn.items()]
 
 
@@ -143,29 +144,11 @@ def resolvent_bound(data: Data) -> Any:
     return figure
 
 
-def _responses(ax: Any, curves: Data) -> None:
-    """|G| of S4, S4D and PTD: the point of the paper in one panel."""
-    ax.loglog(curves["omega"], curves["S4D"], color=S4D, lw=1.2, label="S4D: low-rank part dropped")
-    ax.loglog(curves["omega"], curves["S4"], color=S4, lw=4.5, alpha=0.55, label="S4: HiPPO itself")
-    ax.loglog(curves["omega"], curves["S4-PTD"], color=THIRD, lw=1.4, label="PTD: diagonal, 2.5 % away")
-    ax.set(xlabel="frequency of the input", ylabel="|G|, gain to the output", ylim=(3e-5, 2))
-    ax.legend(loc="lower left", fontsize=9.5)
-
-
-def headline(data: Data) -> Any:
-    """The figure at the head of the README."""
-    plt = pyplot()
-    figure, ax = plt.subplots(figsize=(1.6 * WIDTH, 3.2))
-    _responses(ax, data["curves"])
-    ax.set_title("n = 32: what each diagonal model makes of HiPPO, frequency by frequency", loc="left")
-    return figure
-
-
 def transfer_perturbation(data: Data) -> Any:
     """The three responses, and the error of every perturbation against its size."""
     plt = pyplot()
     figure, (top, bottom) = plt.subplots(2, 1, figsize=(WIDTH, 6.8))
-    _responses(top, data["curves"])
+    responses(top, data["curves"])
     top.set_title("PTD follows S4 where S4D spikes (n = 32)", loc="left")
     styles = {"S4D": ("s", S4D), "rank-one": ("o", THIRD), "paper's": ("D", S4), "gaussian": ("x", "#8a4fb5")}
     names = {"S4D": "S4D", "rank-one": "closed form", "paper's": "paper's objective", "gaussian": "random"}
@@ -271,7 +254,7 @@ def pseudospectrum(data: Data) -> Any:
     plt = pyplot()
     figure, ax = plt.subplots(figsize=(WIDTH, 5.4))
     levels = [-12, -10, -8, -6, -4, -3, -2, -1]
-    lines = ax.contour(data["x"], data["y"], data["log10_rel"], levels=levels, cmap="viridis", linewidths=1.1)
+    lines = ax.contour(data["x"], data["y"], data["log10_rel"], levels=levels, cmap=ramp(), linewidths=1.1)
     ax.clabel(lines, fmt=lambda v: f"1e{v:.0f}", fontsize=8, colors=plt.rcParams["text.color"])
     for cloud, color in zip(data["clouds"], (S4D, SHADES[2], S4), strict=True):
         label = f"A + E, {cloud['rel']:g} ‖A‖"

@@ -11,11 +11,13 @@ from wellposed._files import write_whole
 from wellposed.errors import MissingExtraError, RecordError
 from wellposed.records import Record
 from wellposed.report._figures import figure_svg
-from wellposed.report._verdicts import overall, verdicts
+from wellposed.report._maths import set_maths
+from wellposed.report._opening import opening
+from wellposed.report._verdicts import overall, tally, verdicts
 
 
 def write_page(records: list[Record], path: Path) -> Path:
-    """Draw every record and write the page, whole or not at all."""
+    """Draw every record and write the page, whole or not at all; it links to an ``explorer.html`` beside it."""
     sections = [
         {
             "record": record,
@@ -25,7 +27,15 @@ def write_page(records: list[Record], path: Path) -> Path:
         }
         for record in records
     ]
-    return write_whole(path, render("page.html.jinja", sections=sections))
+    page = render(
+        "page.html.jinja",
+        sections=sections,
+        opening=opening(records),
+        tally=tally(records),
+        forms=_forms(records),
+        explorer=(path.parent / "explorer.html").exists(),
+    )
+    return write_whole(path, page)
 
 
 def render(template: str, **values: Any) -> str:
@@ -35,8 +45,17 @@ def render(template: str, **values: Any) -> str:
     except ImportError:
         raise MissingExtraError("jinja2", "report") from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    text, style = (files("wellposed.report").joinpath(name).read_text("utf-8") for name in (template, "page.css"))
-    return environment.from_string(text).render(style=style, version=__version__, **values)
+    environment.filters["maths"] = set_maths  # escapes what it is given
+    parts = (template, "page.css", "page.js")
+    text, style, script = (files("wellposed.report").joinpath(name).read_text("utf-8") for name in parts)
+    return environment.from_string(text).render(style=style, script=script, version=__version__, **values)
+
+
+def _forms(records: list[Record]) -> dict[str, str]:
+    """What tells two records of the same title apart: models trained in full, or their small stand-in."""
+    names = {record.experiment for record in records}
+    full = {name: "trained in full" for name in names if name.endswith("-full")}
+    return full | {name.removesuffix("-full"): "small stand-in" for name in full if name.removesuffix("-full") in names}
 
 
 def _figure(record: Record) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from wellposed.errors import RecordError
-from wellposed.report._style import S4, S4D, THIRD, WIDTH, pyplot
+from wellposed.plot import bode
+from wellposed.plot._matrices import draw_pseudospectrum
+from wellposed.report._style import WIDTH, pyplot
 
 
 def save_bode(path: Path, omega: Sequence[float], responses: Mapping[str, Sequence[complex]]) -> Path:
@@ -16,13 +17,10 @@ def save_bode(path: Path, omega: Sequence[float], responses: Mapping[str, Sequen
     check_figure_path(path)
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
     figure, (top, bottom) = plt.subplots(2, 1, figsize=(1.5 * WIDTH, 5.6), sharex=True)
-    for (name, values), color in zip(responses.items(), (S4, S4D, THIRD), strict=False):
-        top.loglog(omega, [abs(v) for v in values], label=name, color=color)
-        phase = [math.degrees(math.atan2(v.imag, v.real)) for v in values]
-        bottom.semilogx(omega, phase, color=color, lw=1.2)
-    top.set_ylabel("|G|")
-    top.legend()
-    bottom.set(ylabel="phase in degrees", xlabel="frequency in rad/s", yticks=[-180, -90, 0, 90, 180])
+    drawn = {name: list(values) for name, values in responses.items()}
+    bode(drawn, omega, ax=top).set_xlabel("")
+    bode(drawn, omega, part="phase", ax=bottom)
+    bottom.get_legend().remove()
     figure.savefig(path, dpi=160, facecolor="white")
     plt.close(figure)
     return path
@@ -31,20 +29,12 @@ def save_bode(path: Path, omega: Sequence[float], responses: Mapping[str, Sequen
 def save_pseudospectra(path: Path, grid: Any, perturbed: Any, norm: Any) -> Path:
     """Level curves of ``sigma_min(zI - A)``, the eigenvalues of A and those of A + E, written to ``path``.
 
-    The curve of the level ``||E||``, which no eigenvalue of A + E can leave, is drawn strong.
+    The curve of the level ``||E||``, which no eigenvalue of A + E can leave, is drawn strong and named in the legend.
     """
     check_figure_path(path)
     plt = pyplot(ink="#1c2128", faint="#d6dbe1")
     figure, ax = plt.subplots(figsize=(1.5 * WIDTH, 1.2 * WIDTH))
-    level = grid.sigma.clamp(min=1e-300).log10()
-    lines = ax.contour(grid.x, grid.y, level, levels=10, cmap="viridis", linewidths=1)
-    ax.clabel(lines, fmt="%.1f", fontsize=8)
-    if level.min() < math.log10(max(norm, 1e-300)) < level.max():
-        ax.contour(grid.x, grid.y, level, levels=[math.log10(norm)], colors=[S4], linewidths=1.6)
-    ax.plot(grid.eigenvalues.real, grid.eigenvalues.imag, "+", color=S4D, label="eigenvalues of A, as eig finds them")
-    ax.plot(perturbed.real, perturbed.imag, "o", color=S4, ms=4, label=f"of A + E, ‖E‖ = {norm:.3g}")
-    ax.set(xlabel="real part", ylabel="imaginary part", title="log₁₀ σ_min(zI − A)")
-    ax.legend()
+    draw_pseudospectrum(grid, perturbed, norm, levels=10, ax=ax)
     figure.savefig(path, dpi=160, facecolor="white")
     plt.close(figure)
     return path

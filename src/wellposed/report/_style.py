@@ -7,11 +7,10 @@ import re
 from typing import Any
 
 from wellposed.errors import MissingExtraError
+from wellposed.plot._style import S4, S4D, SHADES, THIRD
 
-S4 = "#3d8bd4"
-S4D = "#e0692b"
-THIRD = "#2fa37c"
-SHADES = ("#f0a35e", "#e0692b", "#b8405e", "#8a4fb5")  # growing n
+__all__ = ["S4", "S4D", "SHADES", "THIRD", "WIDTH", "pyplot", "standalone", "to_svg"]
+
 WIDTH = 4.7  # inches: about the width of a phone at 72 points to the inch, so that text keeps its size there
 
 # Stand-ins that become the page's own text and grid colours.

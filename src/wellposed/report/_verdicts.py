@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from wellposed.records import Claim, Record
@@ -18,7 +19,8 @@ class Verdict:
     expected: str
     difference: str
     word: str
-    """"reproduced", "corrected" (the paper slips, and the right value comes out) or "differs"."""
+    """"reproduced", "corrected" (the paper slips, and the right value comes out), "ours" (the paper has nothing to
+    compare with, and what we expect comes out) or "differs"."""
     erratum: str
 
 
@@ -36,9 +38,13 @@ def _verdict(claim: Claim) -> Verdict:
         measured=f"{claim.measured:.6g}",
         expected=f"{claim.kind} {claim.expected:.6g}" if claim.kind.startswith("at ") else f"{claim.expected:.6g}",
         difference=_difference(claim, gap),
-        word=("corrected" if claim.erratum else "reproduced") if good else "differs",
+        word=_word(claim) if good else "differs",
         erratum=claim.erratum,
     )
+
+
+def _word(claim: Claim) -> str:
+    return "corrected" if claim.erratum else "ours" if claim.ours else "reproduced"
 
 
 def _gap(claim: Claim) -> float:
@@ -53,6 +59,8 @@ def _gap(claim: Claim) -> float:
 def _difference(claim: Claim, gap: float) -> str:
     if claim.kind.startswith("at "):
         return "met" if gap == 0 else f"{gap:.1%}"
+    if gap == 0:
+        return "0"
     return f"{gap:.1%}" if claim.kind == "relative" and gap >= 1e-3 else f"{gap:.0e}"
 
 
@@ -61,4 +69,10 @@ def overall(record: Record) -> str:
     if record.data.get("missing"):
         return "unfinished"
     words = {verdict.word for verdict in verdicts(record)}
-    return "differs" if "differs" in words or not words else "corrected" if "corrected" in words else "reproduced"
+    return next((word for word in ("differs", "corrected", "reproduced", "ours") if word in words), "differs")
+
+
+def tally(records: list[Record]) -> dict[str, int]:
+    """How many claims there are of each verdict."""
+    count = Counter(verdict.word for record in records for verdict in verdicts(record))
+    return {word: count[word] for word in ("reproduced", "corrected", "ours", "differs")}

@@ -1,0 +1,103 @@
+"""Any matrix for the page: its Schur form, a table of perturbations, and their certificates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wellposed.errors import ArgumentError, IllConditionedError, ShapeError, UnstableError
+from wellposed.explorer._subject import LARGEST, RELS, Data, Subject, Track, cell, distance, floats, no_track
+from wellposed.linalg import Diagonalization, ptd
+from wellposed.systems import DenseSystem
+
+_CERTIFIED = 32
+"""States up to which distances are certified: a dense resolvent costs n^3 at each of thousands of frequencies."""
+
+
+def own_subject(
+    A: Any, B: Any = None, *, title: str = "your matrix", rels: Sequence[float] = RELS, track: Track = no_track
+) -> Subject:
+    """A matrix with up to 128 rows, driven through ``B`` (every state alike if not given), perturbed by every size."""
+    A = torch.as_tensor(A)
+    A = A.to(torch.complex128 if A.is_complex() else torch.float64)
+    n = A.shape[-1]
+    if A.ndim != 2 or A.shape[0] != n or not 2 <= n <= LARGEST:
+        raise ShapeError(f"the page takes one square matrix with 2 to {LARGEST} rows, not shape {tuple(A.shape)}")
+    if not bool(A.isfinite().all()):
+        raise ArgumentError("the matrix holds NaN or infinity")
+    B = _input(B, A)
+    rows = sorted({1, math.ceil(n / 2), n})
+    cells = [_perturbed(A, B, rows, rel) for rel in track(rels)]
+    cells = [made for made in cells if made is not None]
+    if not cells:
+        raise IllConditionedError(f"none of the sizes {', '.join(f'{rel:g}' for rel in rels)} made it diagonalisable")
+    start = _start(A, B, rows)
+    slowest = max(-float(start.pop("abscissa")), 1e-3 * start["norm"])
+    return Subject(title, [start | {"cells": cells}], duration=3 / slowest)
+
+
+def _input(B: Any, A: Tensor) -> Tensor:
+    n = len(A)
+    if B is None:
+        return torch.ones(n, dtype=A.dtype)
+    B = torch.as_tensor(B).to(A.dtype).reshape(-1)
+    if len(B) != n:
+        raise ShapeError(f"B has {len(B)} entries, and the matrix {n} rows")
+    return B
+
+
+def _start(A: Tensor, B: Tensor, rows: list[int]) -> Data:
+    from scipy.linalg import schur
+
+    T, Z = (torch.from_numpy(part) for part in schur(A.to(torch.complex128).numpy(), output="complex")[:2])
+    n, size = len(A), torch.linalg.matrix_norm(A, ord=2).item()
+    eigenvalues = T.diagonal()
+    i, j = torch.triu_indices(n, n)
+    return {
+        "n": n,
+        "kind": "own",
+        "norm": size,
+        "rows": rows,
+        "T": floats(T[i, j]),
+        "b": floats(Z.mH @ B.to(Z.dtype)),
+        "c": floats(Z[[l - 1 for l in rows]]),
+        "abscissa": eigenvalues.real.max().item(),
+        "box": _box(A, size),
+        "omega": [1e-3 * size, 10 * size],
+    }
+
+
+def _box(A: Tensor, size: float) -> list[float]:
+    """A little more than the numerical range, and square: both parts to one scale."""
+    ends = [torch.linalg.eigvalsh(H)[[0, -1]] for H in ((A + A.mH) / 2, (A - A.mH) / 2j)]
+    half = 0.6 * max(max((high - low).item() for low, high in ends), 0.1 * size)
+    middles = [((low + high) / 2).item() for low, high in ends]
+    return [middles[0] - half, middles[0] + half, middles[1] - half, middles[1] + half]
+
+
+def _perturbed(A: Tensor, B: Tensor, rows: list[int], rel: float) -> Data | None:
+    d = _nearby(A, rel)
+    if d is None:
+        return None
+    made = cell(d, B, rows)
+    if len(A) > _CERTIFIED:
+        return made | {"distances": [None] * len(rows)}
+    C = torch.eye(len(A), dtype=A.dtype)
+    systems = [DenseSystem(A, B, C[l - 1]) for l in rows]
+    return made | {"distances": [distance(system, system.diagonalized(d)) for system in systems]}
+
+
+def _nearby(A: Tensor, rel: float) -> Diagonalization | None:
+    """Stable if that can be had; nothing where even the perturbed matrix has no eigenvectors to speak of."""
+    for stable in (True, False):
+        try:
+            return ptd(A, rel=rel, stable=stable)
+        except UnstableError:
+            continue
+        except IllConditionedError:
+            return None
+    return None
