@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
 from torch.nn.modules.module import register_module_forward_hook
+from torch.utils import _pytree
 
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn import SequenceClassifier, SequenceRegressor, fourier_noise
