@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wellposed.linalg._clusters import orthonormal_in_clusters
 from wellposed.linalg._condition import Scaling, optimal_scaling
 from wellposed.linalg._matrix import Array, norm2
 
@@ -69,7 +70,7 @@ class Eigen:
 def eigen(A: Array, E: Array) -> Eigen:
     """Diagonalise ``A + E``; a defective matrix gives an infinite ``W`` and so an infinite condition number."""
     M = A + E
-    lam, V = _eig(M)
+    lam, V = orthonormal_in_clusters(M, *_eig(M))
     if np.iscomplexobj(M):
         order = np.lexsort((np.real(lam), np.imag(lam)))
         lam, V, pairs = lam[order], V[:, order], 0
