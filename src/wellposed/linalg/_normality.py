@@ -31,7 +31,8 @@ def eigenvector_condition(A: Any) -> float:
     They belong to a matrix within rounding of ``A``; where an eigenvalue comes more than once, an orthonormal basis of
     its eigenspace takes their place, so that a normal matrix has 1. For a defective ``A``, which has no such number,
     that neighbour's is returned: about 1e8 for a 2 x 2 Jordan block in general position, more for longer ones, and
-    infinity only where the computed vectors are dependent. Read 1e8 and beyond as "at least": docs/devdocs/condition.md.
+    infinity only where the computed vectors are dependent. Read 1e8 and beyond as "at least":
+    docs/devdocs/condition.md.
     """
     A = as_matrix(A)
     result = eigen(to_unit(A, unit_of(A)), np.zeros_like(A))

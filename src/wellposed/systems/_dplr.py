@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import torch
-from jaxtyping import Complex, Complex128, Shaped
+from jaxtyping import Bool, Complex, Complex128, Int, Shaped
 from torch import Tensor
 
 from wellposed.errors import ShapeError
@@ -15,6 +16,8 @@ from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import real_coordinates
 from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve, norm, norms
+
+_FEW = 1 << 13  # distances that are found faster than a sorted list
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class LowRankResolvent(Resolvent):
 class DPLRSystem(System):
     """``A = diag(Lambda) - P Q^*`` with ``P`` and ``Q`` of shape ``(*batch, n, rank)``; ``Q`` is ``P`` if not given.
 
-    The transfer function costs O(n rank^2) a frequency, by the Woodbury identity. A system made without ``Q`` keeps
+    The transfer function costs O(n rank^2) a frequency, by the Woodbury identity, which near an entry of ``Lambda``
+    would lose its digits: such modes are solved for. A system made without ``Q`` keeps
     that form: ``replace(P=...)`` changes both.
 
     >>> sys = DPLRSystem([-1.0, -2.0], [[1.0], [1.0]], B=[1.0, 1.0], C=[1.0, 0.0])
@@ -144,14 +148,73 @@ class DPLRSystem(System):
 
     def _resolvent_form(self, s: Complex[Tensor, " k"]) -> Complex[Tensor, "*batch k p m"]:
         gap = s[:, None] - self.Lambda[..., None, :]
-        if bool((gap == 0).any()):  # an eigenvalue of the diagonal part is a removable singularity here
-            return self.to_dense()._resolvent_form(s)
-        left, R, right = same_dtype(
-            torch.cat(same_dtype(self.C, self.Q.mH), -2), 1 / gap, torch.cat(same_dtype(self.B, self.P), -1)
-        )
-        M = torch.einsum("...pn,...kn,...nm->...kpm", left, R, right)
+        beside = self._beside(s.detach(), gap.detach())
+        if not bool(beside.any()):
+            return self._woodbury(gap)
+        clear = ~beside
+        parts = self._woodbury(gap[..., clear, :]), self._bordered(gap[..., beside, :])
+        order = torch.cat([clear.nonzero()[:, 0], beside.nonzero()[:, 0]]).argsort()
+        return torch.cat(parts, -3)[..., order, :, :]
+
+    def _reach(self) -> Shaped[Tensor, "*batch n"]:
+        """Distances from each mode at which its own terms in the Woodbury identity cancel a quarter of their digits."""
+        norms = (torch.linalg.vector_norm(t.detach(), dim=-1) for t in (self.P, self.Q))
+        return torch.finfo(self.B.real.dtype).eps ** 0.25 * math.prod(norms)
+
+    def _beside(self, s: Complex[Tensor, " k"], gap: Shaped[Tensor, "*batch k n"]) -> Bool[Tensor, " k"]:
+        """Points within reach of a mode, in any system of the batch."""
+        reach, count = self._reach(), self.batch_shape.numel()
+        if gap.numel() <= _FEW:
+            return (gap.abs() <= reach[..., None, :]).any(-1).reshape(count, len(s)).any(0)
+        # First by imaginary parts alone, sorted: k log n comparisons, where distances are as dear as the response.
+        imag = self.Lambda.detach().imag if self.Lambda.is_complex() else torch.zeros_like(reach)
+        start, order = (imag - reach).sort(-1)
+        end = (imag + reach).gather(-1, order).cummax(-1).values
+        x = s.imag.expand(*self.batch_shape, -1).contiguous()
+        place = torch.searchsorted(start, x, right=True) - 1
+        beside = ((place >= 0) & (x <= end.gather(-1, place.clamp(min=0)))).reshape(count, len(s)).any(0)
+        left = beside.nonzero()[:, 0]
+        near = (gap[..., left, :].abs() <= reach[..., None, :]).any(-1).reshape(count, len(left)).any(0)
+        return beside.index_put((left,), near)
+
+    def _woodbury(self, gap: Shaped[Tensor, "*batch k n"]) -> Complex[Tensor, "*batch k p m"]:
+        M = self._products(1 / gap)
         p, m = self.outputs, self.inputs
         K = torch.eye(self.P.shape[-1], dtype=M.dtype, device=M.device) + M[..., p:, m:]
         X, info = torch.linalg.solve_ex(K, M[..., p:, :m])
         G = M[..., :p, :m] - M[..., :p, m:] @ X
         return torch.where((info == 0)[..., None, None], G, torch.inf)
+
+    def _products(self, R: Shaped[Tensor, "*batch k n"]) -> Complex[Tensor, "*batch k p_rank m_rank"]:
+        """``[C; Q^*] diag(R) [B, P]`` at every point."""
+        left, R, right = same_dtype(
+            torch.cat(same_dtype(self.C, self.Q.mH), -2), R, torch.cat(same_dtype(self.B, self.P), -1)
+        )
+        return torch.einsum("...pn,...kn,...nm->...kpm", left, R, right)
+
+    def _bordered(self, gap: Shaped[Tensor, "*batch k n"]) -> Complex[Tensor, "*batch k p m"]:
+        """The same where some modes are near ``s``, or at it: those are not divided by, but solved for.
+
+        With ``y = Q^* x`` the system ``(sI - Lambda) x + P y = B`` is diagonal. Eliminating the modes that are far
+        leaves one small system for the near ones and ``y``, in which nothing cancels.
+        """
+        near = gap.detach().abs() <= self._reach()[..., None, :]
+        count = int(near.sum(-1).max())
+        index = near.to(gap.real.dtype).topk(count, -1).indices  # where a point has fewer, others join them
+        near = torch.zeros_like(near).scatter(-1, index, True)
+        M = self._products(torch.where(near, 0, 1 / torch.where(near, 1, gap)))
+        p, m = self.outputs, self.inputs
+        B, C, P, Q = (
+            t.to(M.dtype)[..., None, :, :].expand(*gap.shape, t.shape[-1]).gather(-2, _spread(index, t.shape[-1]))
+            for t in (self.B, self.C.mT, self.P, self.Q)
+        )
+        eye = torch.eye(self.P.shape[-1], dtype=M.dtype, device=M.device)
+        top = torch.cat([torch.diag_embed(gap.gather(-1, index).to(M.dtype)), P], -1)
+        K = torch.cat([top, torch.cat([Q.mH, -eye - M[..., p:, m:]], -1)], -2)
+        X, info = torch.linalg.solve_ex(K, torch.cat([B, -M[..., p:, :m]], -2))
+        G = C.mT @ X[..., :count, :] + M[..., :p, :m] - M[..., :p, m:] @ X[..., count:, :]
+        return torch.where((info == 0)[..., None, None], G, torch.inf)
+
+
+def _spread(index: Int[Tensor, "*batch k count"], width: int) -> Int[Tensor, "*batch k count width"]:
+    return index[..., None].expand(*index.shape, width)
