@@ -94,6 +94,35 @@ def test_modes_that_grow_stay_or_vanish(diagonal: bool, length: int):
     assert_close(slope, np.array([1 + 2 * pole for pole in poles]), 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("diagonal", "convention", "pole", "length"),
+    [(True, "usual", 1.5, 1900), (True, "delayed", -1e6, 300), (False, "usual", -1e6, 300)],
+)
+def test_a_mode_that_nothing_excites_stays_at_rest(diagonal: bool, convention: Any, pole: float, length: int):
+    """Its powers are beyond floats, and infinity times zero is not zero."""
+    poles, B, C = np.array([pole, 0.5]), np.array([[0.0], [1.0]]), np.ones((1, 2))
+    twin = Twin(np.diag(poles), B, C, np.full((1, 1), 0.3))
+    u = np.random.default_rng(0).normal(size=(2, length, 1))
+    right, end = twin.simulate(u, np.zeros(2), convention)
+    system = DiagonalSystem(poles, B, C, twin.D, dt=1.0) if diagonal else DenseSystem(*twin, dt=1.0)
+    y, last = system.simulate(u, convention=convention, return_state=True)
+    assert_close(y, right, 1e-12)
+    assert_close(last, end, 1e-12)
+    assert_close(system.impulse_response(length, convention), twin.markov(length, convention), 1e-12)
+    quiet, last = system.simulate(np.zeros((length, 1)), convention=convention, return_state=True)
+    assert not quiet.any()
+    assert not last.any()
+
+
+def test_one_sequence_beyond_floats_leaves_the_others_alone():
+    u = torch.zeros(2, 2000, dtype=torch.float64)
+    u[1, 0] = 1.0
+    y = DiagonalSystem([1.5], [1.0], [1.0], dt=1.0).simulate(u)
+    assert not y[0].any()
+    assert_close(y[1, :1500], 1.5 ** np.arange(1500), 1e-10)
+    assert not torch.isfinite(y[1, 1800:]).any()
+
+
 def test_simulation_does_not_load_the_compiler():
     """Operators that compilers need are theirs alone: loading them takes seconds, a simulation milliseconds."""
     run_python("""

@@ -6,6 +6,7 @@ complex. docs/devdocs/simulate.md
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,13 @@ from torch import Tensor
 
 from wellposed.kernels.fft import kernel_values
 from wellposed.kernels.powers import PoweredRecurrence
+from wellposed.kernels.scan import times
 from wellposed.kernels.tables import simulate as run
 
 if TYPE_CHECKING:  # it builds on this file
     from wellposed.systems._base import System
+
+_LOOK = 64  # steps after which a simulation looks whether anything is still finite
 
 
 def simulate(
@@ -36,6 +40,8 @@ def simulate(
     else:
         x = axes.split((_in_pairs(state) if form.in_pairs else state).to(form.dtype), 1)
     y, end = run(form.recurrence, signal, x, form.D, delayed=delayed)
+    if not (bool(torch.isfinite(y.detach()).all()) and bool(torch.isfinite(end.detach()).all())):
+        y, end = _step_by_step(form, signal, x, y, delayed=delayed)
     y = y.unflatten(2, (u.shape[-2], -1))
     y = _from_pairs(y) if form.complex_output else y
     if form.in_pairs:
@@ -43,10 +49,44 @@ def simulate(
     return axes.joined(y), axes.joined(end)
 
 
+def _step_by_step(
+    form: RealForm, u: Tensor, x: Tensor, y: Tensor, *, delayed: bool
+) -> tuple[Float[Tensor, "system sequence length_output"], Float[Tensor, "system sequence n"]]:
+    """The recurrence itself, where powers of ``A`` are beyond floats: a state of zero stays zero under any of them.
+
+    Once all states are beyond floats too, the rest is what chunks made of it, ``y``: not finite either.
+    """
+    A, B, C, D = form.recurrence.A, form.recurrence.B, form.recurrence.C[0], form.D
+    steps, length = u.unflatten(2, (-1, B.shape[-1])), u.shape[2] // B.shape[-1]
+    out = []
+    for t in range(length):
+        now = steps[:, :, t]
+        before = x
+        x = times(A, x) + now @ B.mT
+        out.append((before if delayed else x) @ C.mT + now @ D)
+        if t % _LOOK == _LOOK - 1 and not bool(torch.isfinite(x.detach()).all(-1).any()):
+            break
+    done = torch.cat(out, -1)
+    return torch.cat([done, y[..., done.shape[-1] :]], -1), x
+
+
+def _impulses(form: RealForm, K: Tensor) -> Float[Tensor, "system length output input"]:
+    """The kernel step by step, one input at a time."""
+    count, length, p, m = K.shape
+    u = torch.eye(m, dtype=form.dtype, device=K.device).expand(count, m, m)
+    u = torch.nn.functional.pad(u, (0, (length - 1) * m))
+    x = u.new_zeros(count, m, form.recurrence.states)
+    silent = dataclasses.replace(form, D=torch.zeros_like(form.D))
+    y, _ = _step_by_step(silent, u, x, K.permute(0, 3, 1, 2).flatten(2), delayed=False)
+    return y.unflatten(2, (length, p)).permute(0, 2, 3, 1)
+
+
 def markov_parameters(system: System, length: int) -> Shaped[Tensor, "*batch length p m"]:
     """``C A^t B`` for ``t < length``."""
     form = RealForm.of(system, None, None)
     K = kernel_values(form.recurrence, 0, length, form.dtype)
+    if not bool(torch.isfinite(K.detach()).all()):
+        K = _impulses(form, K)
     K = _from_pairs(K.mT).mT if form.complex_output else K
     return K.reshape(*system.batch_shape, *K.shape[1:])
 
