@@ -56,6 +56,38 @@ def index_in(value: SupportsIndex, name: str, size: int, size_name: str = "n") -
     return number
 
 
+def as_tensor(value: Any, name: str) -> Tensor:
+    """Numbers of any kind as a tensor: arrays and tensors keep their precision, Python's become 64-bit ones."""
+    if isinstance(value, Tensor):
+        return _dense(value, name)
+    if hasattr(value, "toarray"):
+        raise ArgumentError(f"{name} is a sparse matrix ({type(value).__name__}): pass {name}.toarray()")
+    try:
+        array = np.array(value)
+    except ValueError:  # rows of different lengths
+        raise ShapeError(f"{name} must have rows of one length") from None
+    if array.dtype.kind not in "biufc":
+        raise ArgumentError(f"{name} must hold numbers, got {_shown(value, array)}")
+    if array.dtype.kind in "fc" and array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
+        array = array.astype(complex if array.dtype.kind == "c" else float)  # long doubles: no tensor holds them
+    return torch.from_numpy(array)
+
+
+def _dense(tensor: Tensor, name: str) -> Tensor:
+    """A tensor whose entries can be read as they are."""
+    if tensor.is_meta:
+        raise ArgumentError(f"{name} is on the device 'meta': it has a shape and no entries")
+    if tensor.is_quantized:
+        raise ArgumentError(f"{name} is quantized ({tensor.dtype}): pass {name}.dequantize()")
+    if tensor.layout != torch.strided:
+        raise ArgumentError(f"{name} is a sparse tensor ({tensor.layout}): pass {name}.to_dense()")
+    return tensor
+
+
+def _shown(value: Any, array: np.ndarray) -> str:
+    return repr(value) if array.ndim == 0 else f"an array of {array.dtype}"
+
+
 def finite(tensor: Tensor, name: str) -> Tensor:
     """Return ``tensor``, or say how many of its entries are NaN or infinite and where the first one is."""
     good = torch.isfinite(tensor)

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Complex128, Float64
 from torch import Tensor
 
-from wellposed._checks import positive_int
+from wellposed._checks import number, positive_int
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.linalg import eig_shifted_skew, gallery
 
@@ -106,7 +106,7 @@ def lagt(n: SupportsIndex, *, beta: float = 0.0, scale: Scale = "paper") -> Pair
     """
     n = positive_int(n, "n")
     _check_scale(scale)
-    if not math.isfinite(beta):
+    if not math.isfinite(number(beta, "beta")):
         raise ArgumentError(f"beta must be a finite number, got {beta}")
     ones = torch.ones(n, n, dtype=torch.float64)
     return (-ones).tril(-1) - (1 + beta) / 2 * torch.eye(n, dtype=torch.float64), ones[0].clone()

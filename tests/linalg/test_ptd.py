@@ -477,7 +477,7 @@ def test_gamma_finds_a_minimum(power: Any, norm: Any):
         (np.eye(3)[:2], {}, ShapeError, r"square, got shape \(2, 3\)"),
         (np.ones(3), {}, ShapeError, r"square, got shape \(3,\)"),
         (2.0, {}, ShapeError, r"square, got shape \(\)"),
-        ([[1.0, 2.0], [3.0]], {}, ShapeError, "must be square"),
+        ([[1.0, 2.0], [3.0]], {}, ShapeError, "rows of one length"),
         (np.ones((0, 0)), {}, ShapeError, r"empty: its shape is \(0, 0\)"),
         (np.ones((0, 2, 2)), {}, ShapeError, r"empty: its shape is \(0, 2, 2\)"),
         ([["a", "b"], ["c", "d"]], {}, ArgumentError, "must hold numbers, got <U1"),

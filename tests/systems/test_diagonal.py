@@ -12,7 +12,7 @@ from torch import Tensor
 from dense_twin import Twin, assert_close
 from system_suite import Case, SystemSuite, cases, mirrored, normal
 from wellposed.errors import NotRealError, ShapeError
-from wellposed.systems import DiagonalSystem, s4d
+from wellposed.systems import DiagonalSystem, DPLRSystem, s4d
 
 
 def modes(case: Case, rng: np.random.Generator, half: int, rest: int) -> dict[str, tuple[Tensor, Tensor]]:
@@ -231,3 +231,25 @@ def test_slow_modes_beside_fast_ones_stay_complex():
 def test_a_pole_is_infinite_in_pair_storage_too():
     system = s4d(5)
     assert system(system.poles()).isinf().all()
+
+
+@pytest.mark.parametrize("form", ["pairs", "full", "dplr"])
+def test_batches_become_real_together(form: str):
+    """Each system has its pairs in an order of its own; the responses are those of each alone."""
+    rng = np.random.default_rng(0)
+    upper = rng.normal(size=(2, 3, 2)) + 1j * rng.normal(size=(2, 3, 2))
+    real = rng.normal(size=(2, 3, 1))
+    b, c = (rng.normal(size=(2, 3, 2)) + 1j * rng.normal(size=(2, 3, 2)) for _ in range(2))
+    parts = [np.concatenate([t, t.conj(), real], axis=-1) for t in (upper, b, c)]
+    order = np.argsort(rng.normal(size=(2, 3, 5)), axis=-1)
+    Lambda, B, C = (np.take_along_axis(t, order, axis=-1) for t in parts)
+    system = {
+        "full": lambda: DiagonalSystem(Lambda, B, C),
+        "pairs": lambda: DiagonalSystem(upper, b, c, pairs=True),
+        "dplr": lambda: DPLRSystem(Lambda, B[..., None], B=B, C=C),
+    }[form]()
+    found = system.to_real()
+    assert not found.A.is_complex()
+    assert (found.n, tuple(found.batch_shape)) == (system.n, (2, 3))
+    s = np.array([0.3 + 1j, -2j, 5.0])
+    assert_close(found(s), system(s).resolve_conj().numpy(), 1e-12)

@@ -252,6 +252,35 @@ def test_slow_poles_are_no_obstacle():
     assert found.value == pytest.approx(1e12 + 1e-3 - 1, rel=1e-9)
 
 
+@pytest.mark.parametrize("distance", [1e-9, 1e-12, 1e-13, 1e-14])
+@pytest.mark.parametrize("structure", ["diagonal", "dense"])
+def test_poles_close_to_the_axis(structure: str, distance: float):
+    """1/(s - 3i + d) has the peak 1/d, and 1/(s + 1) changes it by less than 1; few floats lie under it."""
+    pole = -distance + 3j
+    one = DiagonalSystem([pole], [1.0], [1.0]) if structure == "diagonal" else DenseSystem([[pole]], [1.0], [1.0])
+    found = linf_distance(one, DiagonalSystem([-1.0], [1.0], [1.0]))
+    assert found.value == pytest.approx(1 / -complex(pole).real, rel=1e-6)
+    assert found.frequency == pytest.approx(3)
+    assert found.value <= found.upper <= found.value * (1 + 1e-8 + (1e-15 / distance) ** 2)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e30, 1e150])
+@pytest.mark.parametrize("form", ["dplr", "dense"])
+def test_frequencies_of_any_scale(form: Any, scale: float):
+    """Time in other units changes frequencies, and nothing else."""
+    usual = linf_distance(s4(8), s4d(8))
+    full, normal = s4(8, form=form), s4d(8)
+    root = scale**0.5
+    if isinstance(full, DPLRSystem):
+        full = DPLRSystem(scale * full.Lambda, root * full.P, B=scale * full.B[:, 0], C=full.C[0])
+    else:
+        full = DenseSystem(scale * full.A, scale * full.B[:, 0], full.C[0])
+    found = linf_distance(full, normal.replace(Lambda=scale * normal.Lambda, B=scale * normal.B))
+    assert found.value == pytest.approx(usual.value, rel=1e-7)
+    assert found.frequency == pytest.approx(scale * usual.frequency, rel=1e-6)
+    assert found.value <= found.upper <= found.value * (1 + 2e-8)
+
+
 def test_a_budget_too_small_is_an_error():
     with pytest.raises(ConvergenceError, match=r"after \d+ evaluations.*above 0\.45"):
         linf_distance(s4(64), s4d(64), max_evaluations=100)

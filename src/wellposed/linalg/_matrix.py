@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from wellposed._checks import finite
+from wellposed._checks import as_tensor, finite
 from wellposed.errors import ArgumentError, NotFiniteError, ShapeError
 
 # Real or complex; numpy's own stubs deny .real and .imag to an array whose kind is not known.
@@ -20,7 +19,10 @@ else:
 
 def as_matrices(A: Any, name: str = "A") -> tuple[Array, torch.device]:
     """A finite array of shape ``(*batch, n, n)``, and the device it came from."""
-    tensor = _dense(A, name) if isinstance(A, Tensor) else torch.from_numpy(_numbers(A, name))
+    if np.ma.is_masked(A):
+        count = np.ma.count_masked(A)
+        raise ArgumentError(f"{name} has {count} masked entries, which have no value: fill them, {name}.filled(0.0)")
+    tensor = as_tensor(A, name).detach()
     if tensor.ndim < 2 or tensor.shape[-1] != tensor.shape[-2]:
         raise ShapeError(f"{name} must be square, got shape {tuple(tensor.shape)}")
     if tensor.numel() == 0:
@@ -36,32 +38,6 @@ def as_matrix(A: Any) -> Array:
     if arrays.ndim > 2:
         raise ShapeError(f"one matrix at a time, got a batch {arrays.shape[:-2]}")
     return arrays
-
-
-def _dense(A: Tensor, name: str) -> Tensor:
-    """A tensor whose entries can be read as they are."""
-    if A.is_meta:
-        raise ArgumentError(f"{name} is on the device 'meta': it has a shape and no entries")
-    if A.is_quantized:
-        raise ArgumentError(f"{name} is quantized ({A.dtype}): pass {name}.dequantize()")
-    if A.layout != torch.strided:
-        raise ArgumentError(f"{name} is a sparse tensor ({A.layout}): pass {name}.to_dense()")
-    return A.detach()
-
-
-def _numbers(A: Any, name: str) -> Array:
-    if hasattr(A, "toarray"):
-        raise ArgumentError(f"{name} is a sparse matrix ({type(A).__name__}): pass {name}.toarray()")
-    if np.ma.is_masked(A):
-        count = np.ma.count_masked(A)
-        raise ArgumentError(f"{name} has {count} masked entries, which have no value: fill them, {name}.filled(0.0)")
-    try:
-        array = np.array(A)
-    except ValueError as error:  # rows of different lengths
-        raise ShapeError(f"{name} must be square: {error}") from None
-    if array.dtype.kind not in "biufc":
-        raise ArgumentError(f"{name} must hold numbers, got {array.dtype}")
-    return array.astype(complex if array.dtype.kind == "c" else float)
 
 
 def unit_of(*arrays: Array | float) -> float:
@@ -97,4 +73,31 @@ def _parts(A: Array) -> Array:
 
 def norm2(M: Array) -> float:
     """Spectral norm."""
-    return float(np.linalg.norm(M, 2))
+    return float(singular_values(M)[0])
+
+
+def singular_values(M: Array) -> Array:
+    """Largest first."""
+    try:
+        return np.linalg.svd(M, compute_uv=False)
+    except np.linalg.LinAlgError:
+        return _slow_svd(M, vectors=False)
+
+
+def svd(M: Array) -> tuple[Array, Array, Array]:
+    """``U``, singular values and ``V^*`` of a square matrix."""
+    try:
+        return np.linalg.svd(M)
+    except np.linalg.LinAlgError:
+        return _slow_svd(M, vectors=True)
+
+
+def _slow_svd(M: Array, *, vectors: bool) -> Any:
+    """By QR iteration, which converges where dividing and conquering does not; NaN where nothing can."""
+    from scipy.linalg import svd
+
+    try:
+        return svd(M, compute_uv=vectors, lapack_driver="gesvd", check_finite=True)
+    except (np.linalg.LinAlgError, ValueError):
+        nothing = np.full(len(M), np.nan)
+        return (np.full_like(M, np.nan), nothing, np.full_like(M, np.nan)) if vectors else nothing

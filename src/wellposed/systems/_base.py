@@ -11,8 +11,17 @@ import torch
 from jaxtyping import Complex, Shaped
 from torch import Tensor
 
+from wellposed._checks import as_tensor as as_numbers
 from wellposed._checks import finite, positive_int
-from wellposed.errors import ArgumentError, FrozenError, NotRealError, ShapeError, TimeDomainError, UnknownNameError
+from wellposed.errors import (
+    ArgumentError,
+    FrozenError,
+    IllConditionedError,
+    NotRealError,
+    ShapeError,
+    TimeDomainError,
+    UnknownNameError,
+)
 from wellposed.systems._parts import as_tensor, fitted_parts
 from wellposed.systems._resolvent import Resolvent, norm
 from wellposed.systems._simulate import markov_parameters, simulate
@@ -231,8 +240,7 @@ class System(ABC):
         discrete system ``s`` is the variable ``z`` of the z-transform, and ``G`` that of the ``"delayed"`` convention.
         """
         wide = self.B.real.dtype.to_complex()
-        s = s if isinstance(s, Tensor) else torch.from_numpy(np.array(s))
-        s = finite(s.to(self.B.device, wide), "s")
+        s = finite(as_tensor(s, "s").to(self.B.device, wide), "s")
         flat = s.reshape(-1)
         size = max(1, _CHUNK // (self._cost() * max(1, self.batch_shape.numel())))
         parts = [self._resolvent_form(piece) for piece in flat.split(size)]
@@ -246,7 +254,7 @@ class System(ABC):
 
     def frequency_response(self, omega: Any) -> Complex[Tensor, "..."]:
         """``G(i omega)`` for a continuous system, ``G(exp(i omega dt))`` for a discrete one; see ``__call__``."""
-        omega = omega if isinstance(omega, Tensor) else torch.from_numpy(np.array(omega))
+        omega = as_tensor(omega, "omega")
         if omega.is_complex():
             raise ArgumentError("omega is a real frequency: for a complex point of the plane call sys(s)")
         omega = omega.to(self.B.device, self.B.real.dtype)
@@ -337,10 +345,9 @@ class System(ABC):
         ``x_t = A x_{t-1} + B u_{t-1}``; both read ``y_t = C x_t + D u_t``. With ``return_state`` the state to continue
         from comes second: simulating in pieces equals simulating at once.
         """
-        u = u if isinstance(u, Tensor) else torch.from_numpy(np.array(u))
-        u = finite(u.to(self.B.device), "u")
-        if not (u.is_floating_point() or u.is_complex()):
-            u = u.to(self.B.real.dtype)
+        whole = as_numbers(u, "u")
+        u = as_tensor(whole if whole.is_floating_point() or whole.is_complex() else whole.to(self.B.real.dtype), "u")
+        u = u.to(self.B.device)
         u = u[..., None] if self.siso else u
         if u.ndim < 2 or u.shape[-1] != self.inputs:
             raise ShapeError(f"u has shape {tuple(u.shape)}; it must end in (length, {self.inputs}) for {self!r}")
@@ -390,6 +397,16 @@ class System(ABC):
         if method not in ("bilinear", "zoh"):
             raise UnknownNameError("method", method, ("bilinear", "zoh"))
         return self._time_step(dt)
+
+
+def check_bilinear(regular: Tensor, dt: Tensor, whose: str, also: str = "") -> None:
+    """Refuse steps for which ``I - dt/2 A`` is singular; ``regular`` says for each system that it is not."""
+    if not bool(regular.all()):
+        step = dt.expand(regular.shape)[~regular].reshape(-1)[0].item()
+        raise IllConditionedError(
+            f"dt = {step:g}: the bilinear rule divides by 1 - dt/2 lambda, and 2/dt = {2 / step:g} is an eigenvalue "
+            f"of {whose}: take another step, or method='zoh'{also}"
+        )
 
 
 def same_dtype(*tensors: Tensor) -> tuple[Tensor, "..."]:

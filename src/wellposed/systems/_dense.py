@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wellposed.errors import IllConditionedError, NotRealError, ShapeError
 from wellposed.linalg import matrix_exp
-from wellposed.systems._base import Method, System, same_dtype
+from wellposed.systems._base import Method, System, check_bilinear, same_dtype
 from wellposed.systems._parts import as_tensor
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
@@ -109,7 +109,8 @@ class DenseSystem(System):
         eye = torch.eye(self.n, dtype=A.dtype, device=A.device)
         if method == "bilinear":
             lhs = eye - h / 2 * A
-            both = torch.linalg.solve(lhs, torch.cat([eye + h / 2 * A, h * B], dim=-1))
+            both, info = torch.linalg.solve_ex(lhs, torch.cat([eye + h / 2 * A, h * B], dim=-1))
+            check_bilinear(info == 0, step, "A")
         else:
             # exp of [[A, B], [0, 0]] h holds both exp(A h) and its integral times B, singular A or not.
             block = torch.nn.functional.pad(torch.cat([A, B], dim=-1), (0, 0, 0, self.inputs))

@@ -13,7 +13,7 @@ from torch import Tensor
 from wellposed.errors import NotRealError, ShapeError
 from wellposed.kernels import as_float64
 from wellposed.kernels.discretize import discretize_any
-from wellposed.systems._base import Method, System, same_dtype
+from wellposed.systems._base import Method, System, check_bilinear, same_dtype
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import match_pairs, real_coordinates, real_modes
 from wellposed.systems._parts import as_tensor
@@ -185,6 +185,8 @@ class DiagonalSystem(System):
         imag = self.Lambda.imag if self.Lambda.is_complex() else torch.zeros_like(self.Lambda)
         # float64 also for float32: powers magnify the rounding of a single step
         real, imag, h = (as_float64(t) for t in (self.Lambda.real, imag, step[..., None]))
+        if method == "bilinear":
+            check_bilinear(~((h * real == 2) & (imag == 0)).any(-1), step, "A")
         modes = discretize_any(real, imag, h, method)
         Lambda, gain = (torch.complex(*pair.to(step).unbind(-1)) for pair in modes)
         if not self.Lambda.is_complex():

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Complex, Complex128, Int, Shaped
 from torch import Tensor
 
 from wellposed.errors import ShapeError
-from wellposed.systems._base import Method, System, same_dtype
+from wellposed.systems._base import Method, System, check_bilinear, same_dtype
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import real_coordinates
 from wellposed.systems._parts import as_tensor
@@ -128,10 +128,13 @@ class DPLRSystem(System):
         # (I - h/2 A)^-1 by the Woodbury identity; (I - h/2 A)^-1 (I + h/2 A) = 2 (I - h/2 A)^-1 - I.
         h = step[..., None]
         Lambda, P, Q, B = same_dtype(self.Lambda, self.P, self.Q, self.B)
+        check_bilinear((h / 2 * Lambda != 1).all(-1), step, "the diagonal part", ", or to_dense() first")
         Delta = 1 / (1 - h / 2 * Lambda)
         DP, QD = Delta[..., None] * P, Delta.conj()[..., None] * Q
         eye = torch.eye(P.shape[-1], dtype=P.dtype, device=P.device)
-        K = torch.linalg.solve(eye + h[..., None] / 2 * (Q.mH @ DP), eye)
+        inverse = eye + h[..., None] / 2 * (Q.mH @ DP)
+        K, info = torch.linalg.solve_ex(inverse, eye.expand_as(inverse))
+        check_bilinear(info == 0, step, "A")
         left = h[..., None] / 2 * DP @ K
         B_bar = h[..., None] * (Delta[..., None] * B - left @ (QD.mH @ B))
         return self._like(DPLRSystem(2 * Delta - 1, 2 * left, QD, B=B_bar, C=self.C, D=self.D, dt=step))

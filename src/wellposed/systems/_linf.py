@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wellposed._checks import number, positive_int
 from wellposed.errors import ArgumentError, ShapeError, TimeDomainError, UnstableError
 from wellposed.systems._base import System
 from wellposed.systems._linf_search import LinfDistance, Search, Side
@@ -25,7 +26,8 @@ def linf_distance(
     """Supremum of the largest singular value of ``G1 - G2`` over the imaginary axis (discrete: the unit circle).
 
     The result is certified: ``value`` is attained at ``frequency``, and ``upper`` bounds the supremum, with
-    ``upper <= value (1 + rtol)`` up to the rounding error of the two responses. For stable systems this is the largest
+    ``upper <= value (1 + rtol)`` up to the rounding error of the two responses, and to the spacing of floats where a
+    pole is so near to the axis that few of them lie under its peak. For stable systems this is the largest
     factor by which the outputs can differ in L2 for inputs of norm 1. With ``require_stable=False`` the
     supremum is computed for unstable systems too, as long as no pole lies on the axis.
 
@@ -34,7 +36,8 @@ def linf_distance(
     >>> round(distance.value, 6), round(distance.frequency, 4)
     (0.450517, 325.4263)
     """
-    _check_pair(sys1, sys2, rtol)
+    _check_pair(sys1, sys2, number(rtol, "rtol"))
+    max_evaluations = positive_int(max_evaluations, "max_evaluations")
     for name, system in (("sys1", sys1), ("sys2", sys2)):
         if require_stable:
             _check_stable(system, name)
@@ -45,6 +48,9 @@ def linf_distance(
 
 
 def _check_pair(sys1: System, sys2: System, rtol: float) -> None:
+    for name, system in (("sys1", sys1), ("sys2", sys2)):
+        if not isinstance(system, System):
+            raise ArgumentError(f"{name} must be a system of wellposed.systems, got {system!r}")
     if sys1.is_discrete != sys2.is_discrete:
         kinds = ["discrete" if s.is_discrete else "continuous" for s in (sys1, sys2)]
         raise TimeDomainError(f"sys1 is {kinds[0]} and sys2 is {kinds[1]}: discretize one of them first")

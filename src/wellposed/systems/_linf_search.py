@@ -21,10 +21,11 @@ from torch import Tensor
 
 from wellposed.errors import ConvergenceError, UnstableError
 from wellposed.systems._base import System
-from wellposed.systems._resolvent import Points, Real, Solve, norm, norms
+from wellposed.systems._resolvent import InUnits, Points, Real, Solve, norm, norms
 
 _CHUNK = 1 << 21  # numbers held at once, about 32 MB
 _HALF = 4  # K/2
+_ORDINARY = (1e-6, 1e12)  # norms of A in which time is counted as it comes
 _RESOLVED = 0.5  # a cell of half-width h is worth a full evaluation once h ||R|| is below this
 
 
@@ -66,6 +67,11 @@ class Side:
         self.resolvent = system._resolvent()
         self.norm_B = norm(self.resolvent.B)
 
+    def count_time_in(self, unit: float) -> None:
+        """Take ``1 / unit`` as the unit of time: frequencies come out in multiples of ``unit``."""
+        self.resolvent = InUnits.of(self.resolvent, unit)
+        self.norm_B = norm(self.resolvent.B)
+
     def gain(self) -> float:
         """``||C|| ||B||``, by which the resolvent's norm bounds the response."""
         return self.norm_B * norm(self.resolvent.C)
@@ -102,11 +108,21 @@ class Search:
     def __init__(self, side1: Side, side2: Side, rtol: float, max_evaluations: int) -> None:
         self.sides = side1, side2
         self.dt = side1.dt
+        self.unit = self._unit()
+        if self.unit != 1:
+            for side in self.sides:
+                side.count_time_in(self.unit)
         self.rtol, self.budget = rtol, max_evaluations
         self.best, self.at, self.upper = -1.0, 0.0, 0.0
         # Largest |G1|, |G2| seen, and at least what rounding makes of them: sets the error of their difference.
         self.size = sum(side.gain() / max(side.resolvent.norm_A(), 1e-300) for side in self.sides)
         self.evaluations = 0
+
+    def _unit(self) -> float:
+        """A frequency near those that matter, where they are so large or small that their powers are no floats."""
+        size = max(side.resolvent.norm_A() for side in self.sides)
+        ordinary = self.dt is not None or size == 0 or _ORDINARY[0] < size < _ORDINARY[1]
+        return 1.0 if ordinary else 2.0 ** math.frexp(size)[1]
 
     def point(self, omega: Real) -> Points:
         """The point of the axis, or of the unit circle, that belongs to a frequency or an angle."""
@@ -124,7 +140,7 @@ class Search:
         self.polish(1e-3)
         if self.dt is None and self.gap_at_infinity() >= self.best:
             self.best, self.at = self.gap_at_infinity(), math.inf
-        scale = 1.0 if self.dt is None else 1 / self.dt
+        scale = self.unit if self.dt is None else 1 / self.dt
         return LinfDistance(self.best, self.at * scale, max(self.upper, self.best), self.evaluations)
 
     def gap_at_infinity(self) -> float:
@@ -153,21 +169,23 @@ class Search:
                     f"after {self.evaluations} evaluations the distance is only known to lie above {self.best:.6g}: "
                     f"raise max_evaluations or rtol = {self.rtol:g}"
                 )
-            self.check_resolution(center, half)
             bound = self.look(center, half)
             open_ = bound > self.goal()
+            # No frequencies lie between: a peak that narrow is bounded, if not to the accuracy asked for.
+            finest = half < 4e-16 * center.abs().clamp(min=1e-30)
+            self.check_resolution(center[open_ & finest & bound.isinf()])
+            open_ = open_ & ~finest
             if bool((~open_).any()):
                 self.upper = max(self.upper, bound[~open_].max().item())
             center, half = center[open_], half[open_] / 2
             center, half = torch.cat([center - half, center + half]), torch.cat([half, half])
 
-    def check_resolution(self, center: Real, half: Real) -> None:
-        tiny = half < 4e-16 * center.abs().clamp(min=1e-30)
-        if bool(tiny.any()):
-            where = center[tiny][0].item()
+    def check_resolution(self, center: Real) -> None:
+        """Refuse cells that no evaluation bounds, and that cannot be halved: there is a pole nearer than floats are."""
+        if len(center):
             raise UnstableError(
-                f"a pole lies on the imaginary axis (or the unit circle) to working precision, near {where:.9g}: "
-                "the supremum is infinite"
+                "a pole lies on the imaginary axis (or the unit circle) to working precision, near "
+                f"{center[0].item() * self.unit:.9g}: the supremum is infinite, or beyond {self.best:.3g}"
             )
 
     def look(self, center: Real, half: Real) -> Real:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Complex, Int, Shaped
 from torch import Tensor
 
-from wellposed.errors import NotRealError, ShapeError
+from wellposed.errors import NotRealError
 from wellposed.systems._dense import DenseSystem
 
 
@@ -55,25 +55,36 @@ def real_modes(
 
 
 def real_coordinates(system: DenseSystem, Lambda: Shaped[Tensor, "*batch n"]) -> DenseSystem:
-    """Rewrite a dense system, whose coordinates belong to ``Lambda``, in the real coordinates of its pairs."""
-    if system.batch_shape:
-        raise ShapeError("to_real works on one system at a time: take one with sys[i]")
+    """Rewrite dense systems, whose coordinates belong to ``Lambda``, in the real coordinates of its pairs."""
     if not any(t.is_complex() for t in (system.A, system.B, system.C, system.D)):
         return system
-    first, second = match_pairs(Lambda)
     dtype = system.B.real.dtype.to_complex()
-    W = torch.zeros(system.n, system.n, dtype=dtype, device=Lambda.device)
+    changes = [_change(row, dtype) for row in Lambda.detach().reshape(-1, system.n)]
+    W = torch.stack(changes).reshape(*system.batch_shape, system.n, system.n)
+    A, B, C = (t.to(dtype) for t in (system.A, system.B, system.C))
+    parts = (W @ A @ W.mH, W @ B, C @ W.mH, system.D)
+    bound = 64 * system.n * torch.finfo(dtype).eps
+    if any(t.is_complex() and _imaginary(t) > bound for t in parts):
+        return system.to_real()
+    return system._like(DenseSystem(*(t.real for t in parts), dt=system.dt))
+
+
+def _change(Lambda: Shaped[Tensor, " n"], dtype: torch.dtype) -> Complex[Tensor, "n n"]:
+    """The unitary matrix to real coordinates; ``x_j = conj(x_i)`` become ``sqrt(2) Re x_i`` and ``sqrt(2) Im x_i``."""
+    first, second = match_pairs(Lambda)
+    W = torch.zeros(len(Lambda), len(Lambda), dtype=dtype, device=Lambda.device)
     row = 0
     for i, j in zip(first.tolist(), second.tolist(), strict=True):
         if i == j:
             W[row, i] = 1
-        else:  # x_j = conj(x_i): the rows read sqrt(2) Re x_i and sqrt(2) Im x_i
+        else:
             W[row, i] = W[row, j] = 0.5**0.5
             W[row + 1, i], W[row + 1, j] = -1j * 0.5**0.5, 1j * 0.5**0.5
         row += 1 if i == j else 2
-    A, B, C = (t.to(dtype) for t in (system.A, system.B, system.C))
-    parts = (W @ A @ W.mH, W @ B, C @ W.mH, system.D)
-    bound = 64 * system.n * torch.finfo(dtype).eps
-    if any(t.is_complex() and t.imag.abs().max() > bound * t.abs().max().clamp(min=1e-300) for t in parts):
-        return system.to_real()
-    return system._like(DenseSystem(*(t.real for t in parts), dt=system.dt))
+    return W
+
+
+def _imaginary(t: Complex[Tensor, "*batch r c"]) -> float:
+    """The largest imaginary part, relative to the largest entry of its matrix."""
+    size = t.abs().amax((-2, -1)).clamp(min=1e-300)
+    return (t.imag.abs().amax((-2, -1)) / size).max().item()

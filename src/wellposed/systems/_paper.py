@@ -40,17 +40,19 @@ def s4(
     """The HiPPO-LegS system of S4, read out through ``C`` (a row or rows of length ``n``), by default ``e_l``.
 
     ``form="dplr"`` is ``(Lambda - V^* B B^T V, V^* B, C V, D)`` in the eigenvectors ``V`` of the normal part, the
-    paper's initialisation of S4 without its extra 1/2; ``form="dense"`` is the real ``(A_H, B_H, C, D)`` itself.
+    paper's initialisation of S4 without its extra 1/2; ``form="dense"`` is the real ``(A_H, B_H, C, D)`` itself. The
+    system lives on the device of ``C``.
 
     >>> round(abs(complex(s4(32)(325.4263j))), 6)
     0.002173
     """
     n, C = _sizes(n, l, C)
     if form == "dense":
-        return DenseSystem(*hippo.legs(n), C, D)
+        A, B = (t.to(C.device) for t in hippo.legs(n))
+        return DenseSystem(A, B, C, D)
     if form != "dplr":
         raise UnknownNameError("form", form, ("dplr", "dense"))
-    Lambda, V, P, B = hippo.dplr("legs", n)
+    Lambda, V, P, B = (t.to(C.device) for t in hippo.dplr("legs", n))
     return DPLRSystem(Lambda, P, B=B, C=C.to(V.dtype) @ V, D=D)
 
 
@@ -63,7 +65,7 @@ def s4d(n: SupportsIndex, *, l: SupportsIndex = 1, C: Any = None, D: Any = None,
     0.45269
     """
     n, C = _sizes(n, l, C)
-    Lambda, V, _, B = hippo.dplr("legs", n)
+    Lambda, V, _, B = (t.to(C.device) for t in hippo.dplr("legs", n))
     full = DiagonalSystem(Lambda, B / 2, C.to(V.dtype) @ V, D)
     return full.to_pairs() if pairs and not C.is_complex() else full
 

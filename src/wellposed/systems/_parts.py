@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wellposed._checks import as_tensor as read
 from wellposed._checks import finite
 from wellposed.errors import ShapeError
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
     """A finite floating or complex tensor; Python numbers become float64 or complex128, arrays keep their precision."""
-    tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    tensor = read(value, name)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         tensor = tensor.to(torch.float64)
     return finite(tensor, name)

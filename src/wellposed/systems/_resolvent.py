@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Complex128, Float64
@@ -43,6 +44,42 @@ class Resolvent(ABC):
     @abstractmethod
     def cost(self) -> int:
         """About how many numbers one point takes, so that points are taken in portions that fit the memory."""
+
+
+@dataclass(frozen=True)
+class InUnits(Resolvent):
+    """The same system with time counted in other units: ``A / unit`` and ``B / unit`` at ``s / unit``."""
+
+    inner: Resolvent
+    unit: float
+    B: Complex128[Tensor, "n m"]
+    C: Complex128[Tensor, "p n"]
+
+    @classmethod
+    def of(cls, inner: Resolvent, unit: float) -> InUnits:
+        """Of any structure."""
+        return cls(inner, unit, inner.B / unit, inner.C)
+
+    def peaks(self) -> Complex128[Tensor, " guesses"]:
+        """Those of the system itself."""
+        return self.inner.peaks() / self.unit
+
+    def norm_A(self) -> float:
+        """``||A|| / unit``."""
+        return self.inner.norm_A() / self.unit
+
+    def norm(self, s: Points) -> Real:
+        """``unit ||R||``."""
+        return self.unit * self.inner.norm(self.unit * s)
+
+    def solvers(self, s: Points) -> tuple[Solve, Solve]:
+        """``unit R``."""
+        right, left = self.inner.solvers(self.unit * s)
+        return lambda X: self.unit * right(X), lambda Y: self.unit * left(Y)
+
+    def cost(self) -> int:
+        """As much as the system itself."""
+        return self.inner.cost()
 
 
 def norms(M: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Complex128, Float64
 from torch import Tensor
 
-from wellposed._checks import finite, index_in, positive_int
+from wellposed._checks import as_tensor, finite, index_in, positive_int
 from wellposed.systems._arctan_sums import sum_arctan_down, sum_arctan_up
 
 __all__ = ["G_DPLR", "G_Diag", "G_difference", "resolvent"]
@@ -104,7 +104,7 @@ def _difference_off_axis(s: Complex128[Tensor, " k"], n: int, l: int) -> Complex
 def _evaluate(s: Any, n: SupportsIndex, l: SupportsIndex, on_axis: Callable, off_axis: Callable) -> Tensor:
     n = positive_int(n, "n")
     l = index_in(l, "l", n)
-    s = finite(torch.as_tensor(s, dtype=torch.complex128), "s")
+    s = finite(as_tensor(s, "s").to(torch.complex128), "s")
     flat = s.reshape(-1)
     out = torch.empty_like(flat)
     axis: Bool[Tensor, " k"] = flat.real == 0
@@ -118,7 +118,7 @@ def _evaluate(s: Any, n: SupportsIndex, l: SupportsIndex, on_axis: Callable, off
 
 def _infinite_at_poles(s: Any, l: SupportsIndex, G: Complex128[Tensor, "..."]) -> Complex128[Tensor, "..."]:
     """``G``, with infinity where ``s`` is one of the poles -1, ..., -l of ``q_l``."""
-    s = torch.as_tensor(s, dtype=torch.complex128)
+    s = as_tensor(s, "s").to(torch.complex128)
     pole = (s.imag == 0) & (s.real == s.real.round()) & (s.real <= -1) & (s.real >= -operator.index(l))
     return torch.where(pole, torch.inf, G)
 
@@ -178,7 +178,7 @@ def resolvent(s: Any, n: SupportsIndex, *, column: SupportsIndex | None = None) 
     [1.0, -0.8660254037844386]
     """
     n = positive_int(n, "n")
-    s = finite(torch.as_tensor(s, dtype=torch.complex128), "s")[..., None]
+    s = finite(as_tensor(s, "s").to(torch.complex128), "s")[..., None]
     k = torch.arange(1, n + 1, dtype=torch.float64, device=s.device)
     i = k if column is None else k[index_in(column, "column", n) - 1 :][:1]
     root = (2 * k - 1).sqrt()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from wellposed.errors import MissingExtraError, ShapeError, TimeDomainError
+from wellposed.errors import ArgumentError, MissingExtraError, ShapeError, TimeDomainError
 from wellposed.systems._base import System
 from wellposed.systems._dense import DenseSystem
 
@@ -32,6 +32,8 @@ def to_scipy(system: System) -> scipy.signal.StateSpace:
 def from_scipy(system: Any) -> DenseSystem:
     """The dense system of anything ``scipy.signal`` can write as a ``StateSpace``."""
     ss = system.to_ss() if hasattr(system, "to_ss") else system
+    if not all(hasattr(ss, part) for part in ("A", "B", "C", "D", "dt")):
+        raise ArgumentError(f"from_scipy takes a system of scipy.signal, got {system!r}")
     return _from_parts(ss.A, ss.B, ss.C, ss.D, ss.dt)
 
 
@@ -44,7 +46,10 @@ def to_control(system: System) -> control.StateSpace:
 
 def from_control(system: Any) -> DenseSystem:
     """The dense system of anything ``control`` can write as a ``StateSpace``."""
-    ss = _control().ss(system)
+    try:
+        ss = _control().ss(system)
+    except TypeError:
+        raise ArgumentError(f"from_control takes a system of control, got {system!r}") from None
     dt = ss.dt
     return _from_parts(ss.A, ss.B, ss.C, ss.D, None if dt == 0 else dt)
 
@@ -58,6 +63,8 @@ def _control() -> Any:
 
 
 def _real_parts(system: System) -> tuple[list[np.ndarray], float | None]:
+    if not isinstance(system, System):
+        raise ArgumentError(f"a system of wellposed.systems is wanted, got {system!r}")
     if system.batch_shape:
         raise ShapeError(f"one system at a time, got a batch {tuple(system.batch_shape)}: take one with sys[i]")
     real = system.to_real()
