@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wellposed.linalg._matrix import Array
+from wellposed.linalg._matrix import Array, norm2, svd
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _smooth(V: Array, W: Array, x: Array, p: float) -> tuple[float, Array]:
 
 def _weights(M: Array, p: float) -> tuple[Array, float]:
     """Gradient of ``log ||M e^x||_p`` with respect to x (it sums to 1), and the value."""
-    s, R = np.linalg.svd(M, full_matrices=False)[1:]
+    s, R = svd(M)[1:]
     t, excess = schatten_weights(s / s[0], p)
     return (np.abs(R) ** 2).T @ t, float(np.log(s[0]) + excess)
 
@@ -74,13 +74,13 @@ def schatten_weights(ratios: Array, p: float) -> tuple[Array, float]:
 def _evaluate(V: Array, W: Array, d: Array, p: float) -> Scaling:
     # v_j^* X v_j d_j^2 is ||V D||^2 times the weight of column j, for X the density that the p-norm singles out.
     a, b = V * d, W.T / d
-    top_a, top_b = np.linalg.norm(a, 2), np.linalg.norm(b, 2)
+    top_a, top_b = norm2(a), norm2(b)
     lower = np.sqrt(_density(a, p) * _density(b, p)).sum()
     kappa = float(top_a * top_b)
     return Scaling(d, kappa, min(float(lower), kappa))
 
 
 def _density(M: Array, p: float) -> Array:
-    U, s, _ = np.linalg.svd(M, full_matrices=False)
+    U, s, _ = svd(M)
     t, _ = schatten_weights(s / s[0], p)
     return (np.abs(U.conj().T @ M) ** 2 * t[:, None]).sum(axis=0)

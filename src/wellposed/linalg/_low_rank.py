@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from wellposed.linalg._eigen import Eigen, eigen
-from wellposed.linalg._matrix import Array, norm2
+from wellposed.linalg._matrix import Array, norm2, singular_values, svd
 
 _LEVEL = 0.05  # of eps: sigma_min where z is put
 _DEPTHS = (0.6, 0.0, 1.5)  # other places on the ray from the centre (0) to the boundary (1)
@@ -45,7 +45,7 @@ def _rays(A: Array) -> tuple[complex | float, ...]:
 
 
 def _sigma_min(A: Array, z: complex | float) -> float:
-    return float(np.linalg.svd(A - z * np.eye(len(A)), compute_uv=False)[-1])
+    return float(singular_values(A - z * np.eye(len(A)))[-1])
 
 
 def _boundary(A: Array, centre: complex | float, ray: complex | float, eps: float) -> float:
@@ -59,7 +59,7 @@ def _boundary(A: Array, centre: complex | float, ray: complex | float, eps: floa
 
 
 def _candidates_at(A: Array, z: complex | float, eps: float, rank: int | None) -> Iterator[Eigen]:
-    U, s, Vh = np.linalg.svd(A - z * np.eye(len(A)))
+    U, s, Vh = svd(A - z * np.eye(len(A)))
     k = max(1, int((s < 0.1 * eps).sum())) if rank is None else rank
     # Distinct weights keep the eigenvalues of equal blocks apart; the largest is 1, so that ||E|| = eps.
     weights = np.linspace(1.0, 0.5, k) if k > 1 else np.ones(1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from wellposed.linalg._condition import schatten_weights
 from wellposed.linalg._eigen import Eigen, eigen
-from wellposed.linalg._matrix import Array, norm2
+from wellposed.linalg._matrix import Array, norm2, svd
 
 # Schatten exponents, the second close enough to the spectral norm for the digits asked for, and when to stop
 _STAGES = ((32.0, 1e-7), (256.0, 1e-10))
@@ -61,6 +61,8 @@ def refine(problem: Problem, start: Eigen, *, rough: bool = False) -> tuple[Eige
         # At a kink of kappa the line search gives up with the gradient at rest but for rounding: a minimum too.
         x, converged = found.x, bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
     E = scale * _unpack(x[:-n], n, problem.real)
+    if not (np.isfinite(E).all() and E.any()):
+        return start, False
     if problem.eps is not None:
         E = problem.eps / norm2(E) * E  # the size is exact in the end: until here it was that of a Schatten norm
     return eigen(problem.A, E), converged
@@ -128,7 +130,7 @@ def _schatten(X: Array, p: float) -> tuple[float, Array]:
         return 0.0, np.zeros_like(X)
     if p == 2:
         return size, X / size
-    U, s, Vh = np.linalg.svd(X)
+    U, s, Vh = svd(X)
     t = s / s[0]
     total = (t**p).sum()
     size = s[0] * total ** (1 / p)
@@ -142,7 +144,7 @@ def _log_kappa(problem: Problem, E: Array, log_d: Array, p: float) -> tuple[floa
     if not np.isfinite(W).all():
         raise np.linalg.LinAlgError
     d = np.ones_like(log_d) if problem.unit_columns else np.exp(log_d)
-    U, s, Rh = np.linalg.svd(V * d)
+    U, s, Rh = svd(V * d)
     (a, above), (b, below) = schatten_weights(s / s[0], p), schatten_weights(s[-1] / s, p)
     value = float(np.log(s[0] / s[-1]) + (above + below))
     g_VD = (U * ((a - b) / s)) @ Rh

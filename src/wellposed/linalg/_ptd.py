@@ -54,7 +54,8 @@ def ptd(
     seeded Ginibre matrix (Theorem 4); ``"auto"`` takes the cheapest that does well, and none where none is needed.
 
     A real ``A`` gets a real ``E`` (unless ``field="complex"``), so its eigenvalues come in conjugate pairs. ``stable``
-    asks for ``max Re(Lambda) < 0``, ``margin`` for ``<= -margin``; where that is not reached an error says what was.
+    asks for ``max Re(Lambda) < 0`` by more than rounding could make of an eigenvalue on the axis (kappa(V) times a few
+    ulp of ``||A + E||``), ``margin`` also for ``<= -margin``; where that is not reached an error says what was.
     ``real_eigenvalues="avoid"`` asks for conjugate pairs only, and one real eigenvalue where n is odd.
 
     >>> from wellposed.hippo import legs
@@ -123,7 +124,7 @@ def _diagonalize(A: Array, request: Request) -> Diagonalization:
 
 def _refuse(A: Array, request: Request, result: Eigen, method: str) -> None:
     """Say what is wrong with a result that is not what was asked for, and which knob to turn."""
-    if request.margin is not None and result.abscissa > -request.margin:
+    if request.margin is not None and not request.stable(result):
         raise UnstableError(_why_unstable(A, request, request.margin, result, method))
     if request.avoid_real and result.real_eigenvalues > len(A) % 2:
         seed = " or seed" if request.method == "gaussian" else ""
@@ -141,6 +142,9 @@ def _refuse(A: Array, request: Request, result: Eigen, method: str) -> None:
 
 def _why_unstable(A: Array, request: Request, margin: float, result: Eigen, method: str) -> str:
     aim = "negative" if margin < 1e-300 else f"at most {-request.unit * margin:g}"
+    doubt = result.certain_abscissa - result.abscissa
+    if result.abscissa <= -margin and np.isfinite(doubt):
+        aim += f" by more than rounding can fake ({request.unit * doubt:.2g})"
     if norm2(A) == 0:
         return f"max Re(Lambda) is to be {aim}, but A is zero: shift it, A - delta I"
     reached = (
@@ -156,7 +160,7 @@ def _why_unstable(A: Array, request: Request, margin: float, result: Eigen, meth
     own = float(np.linalg.eigvals(A).real.max())
     larger = f"{request.knob_change(1)} (A itself has {request.unit * own:.4g})"
     size = request.knob_change(-1) if own <= -margin else larger
-    milder = "" if aim == "negative" else " or a smaller margin"
+    milder = "" if margin < 1e-300 else " or a smaller margin"
     return reached + f"take {size}{milder}" + ("" if request.tries_everything else ", or method='optimized'")
 
 

@@ -60,15 +60,22 @@ class Request:
         margin = None if self.margin is None else max(self.margin / unit, _TINY)
         return dataclasses.replace(self, eps=eps, gamma=gamma, margin=margin, unit=unit)
 
+    def over_reals(self) -> Request:
+        """The same request, where a real perturbation will do."""
+        return dataclasses.replace(self, complex_valued=False)
+
     def knob_change(self, sign: int) -> str:
         """What makes the perturbation larger (1) or smaller (-1), in words."""
         return f"a {'larger' if sign == _KNOBS[self.knob] else 'smaller'} {self.knob}"
 
     def meets(self, result: Eigen) -> bool:
         """Whether a candidate has the spectrum asked for: stable, and in conjugate pairs."""
-        stable = self.margin is None or result.abscissa <= -self.margin
         # A real matrix of odd size has a real eigenvalue, whatever is done to it.
-        return stable and (not self.avoid_real or result.real_eigenvalues <= len(result.lam) % 2)
+        return self.stable(result) and (not self.avoid_real or result.real_eigenvalues <= len(result.lam) % 2)
+
+    def stable(self, result: Eigen) -> bool:
+        """Whether a candidate is as stable as asked for, and by more than rounding could make of an eigenvalue 0."""
+        return self.margin is None or (result.abscissa <= -self.margin and result.certain_abscissa < 0)
 
     def sort_key(self, result: Eigen) -> tuple[bool, float]:
         """Best first: the spectrum asked for, then the condition number."""
@@ -110,7 +117,7 @@ def checked_request(
         if name not in known:
             raise UnknownNameError(kind, name, known)
     knob, amount = _single_knob(knobs)
-    if power not in (1, 2) or isinstance(power, bool):
+    if isinstance(power, bool | np.ndarray) or power not in (1, 2):
         raise ArgumentError(f"power must be 1 or 2, got {power!r}")
     if knob == "gamma" and method not in ("auto", "optimized"):
         raise ArgumentError(f"gamma = {amount:g} weighs a penalty: it goes with method='optimized', not {method!r}")
