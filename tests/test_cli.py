@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
+from scipy.sparse import csr_array, save_npz
 
 from subprocesses import python
 from wellposed import Diagonalization, __version__
@@ -14,6 +15,7 @@ from wellposed.cli import main
 from wellposed.errors import RecordError
 from wellposed.experiments import NAMES
 from wellposed.hippo import legs
+from wellposed.linalg import gallery
 from wellposed.records import load_record
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -28,6 +30,7 @@ def test_help_names_every_verb():
     assert done.returncode == 0
     for verb in ("reproduce", "report", "list", "analyze", "diagonalize", "data", "train", "eval", "runs"):
         assert verb in done.stdout
+    assert "wellposed --version" in " ".join(done.stdout.replace("│", " ").split())
     assert wellposed("--version").stdout == f"wellposed {__version__}\n"
 
 
@@ -79,6 +82,11 @@ def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str, capsy
         (["diagonalize", "matrix.docx"], "a matrix comes as .npy, .npz, .mat, .csv"),
         (["diagonalize", "legs:8", "--rel", "0.1", "--eps", "1"], "got rel = 0.1, eps = 1"),
         (["diagonalize", "legs:8", "--out", "d.pt"], "name it d.safetensors"),
+        (["diagonalize"], "name a matrix, such as legs:64"),
+        (["diagonalize", "legs:8", "--margin", "-1"], "for max Re < 0 pass --stable"),
+        (["diagonalize", "legs:16", "--stable", "--method", "gaussian"], "or --method optimized"),
+        (["diagonalize", "legs:20000", "--out", "d.pt"], "name it d.safetensors"),  # not made before it is looked at
+        (["diagonalize", "legs:20000", "--out", "."], ". is a folder: name a file in it"),
         (["report", "--records", "nowhere"], "there is no folder nowhere"),
         # a mistyped place is not made, and named before anything is computed
         (["reproduce", "--out", "nowhere/report"], "no folder nowhere: create it first, or correct the name"),
@@ -196,6 +204,48 @@ def test_complex_numbers_in_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "a.csv").write_text("1j, 2\n0, 1-0.5j\n")
     main(["diagonalize", str(tmp_path / "a.csv")])
     assert ", complex" in capsys.readouterr().out
+
+
+def test_places_that_cannot_be_written_are_named_before_anything_is_computed(tmp_path: Path):
+    (tmp_path / "d.safetensors").mkdir()
+    with pytest.raises(SystemExit, match=r"d\.safetensors is a folder: name a file in it"):
+        main(["diagonalize", "legs:20000", "--out", str(tmp_path / "d.safetensors")])
+    (tmp_path / "p.png").mkdir()
+    with pytest.raises(SystemExit, match=r"p\.png is a folder"):
+        main(["analyze", "legs", "--n", "4000", "--bode", str(tmp_path / "p.png")])
+
+
+def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]):
+    main(["diagonalize", "--list"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(gallery.MATRICES)
+    assert all(len(line.split()) > 2 for line in lines)
+
+
+def test_sparse_files_are_told_how_to_become_dense(tmp_path: Path):
+    save_npz(tmp_path / "a.npz", csr_array(np.eye(3)))
+    savemat(tmp_path / "a.mat", {"A": csr_array(np.eye(3))})
+    for name, advice in {"a.npz": "load_npz", "a.mat": "full", "a.mtx": "mmread"}.items():
+        with pytest.raises(SystemExit, match=f"{name} holds a sparse matrix: save a dense one, .*{advice}"):
+            main(["diagonalize", str(tmp_path / name)])
+
+
+def test_ctrl_c_says_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wellposed.experiments.run", stopped)
+    monkeypatch.setattr("wellposed.linalg.ptd", stopped)
+    for arguments, kept in {
+        ("diagonalize", "legs:4", "--out", "d.safetensors"): "nothing was saved",
+        ("reproduce", "pareto"): "no record was written",
+    }.items():
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments])
+        assert ended.value.code == 130
+        assert capsys.readouterr().err.endswith(f"wellposed: stopped; {kept}\n")
 
 
 def test_a_slice_of_an_experiment_on_trained_models(tmp_path: Path):

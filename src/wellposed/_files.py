@@ -35,6 +35,16 @@ def check_folder(folder: Path) -> Path:
     return folder
 
 
+def check_file(path: Path) -> Path:
+    """Refuse a file that cannot be written, before a long computation whose result is to go there."""
+    if path.is_dir():
+        raise RecordError(f"{path} is a folder: name a file in it")
+    place = path if path.exists() else path.parent if path.parent.exists() else path.parent.parent
+    if place.exists() and not os.access(place, os.W_OK):
+        raise RecordError(f"cannot write {path}: {place} is write-protected")
+    return path
+
+
 def make_folder(folder: Path) -> Path:
     """Create a folder unless it is there; the one it lies in must be."""
     check_folder(folder).mkdir(exist_ok=True)
@@ -54,9 +64,14 @@ def replace_whole(path: Path, content: str | bytes) -> None:
         raise
 
 
+_SPARSE = "{path} holds a sparse matrix: save a dense one, np.save('A.npy', {load}.toarray())"
+
+
 def read_matrix(path: Path) -> Any:
     """The one matrix in a .npy, .npz, .mat or .csv file; nothing in the file is executed."""
     readers = {".npy": _npy, ".npz": _npz, ".mat": _mat, ".csv": _csv}
+    if path.suffix.lower() in (".mtx", ".mtx.gz", ".rsa", ".rua"):
+        raise RecordError(_SPARSE.format(path=path, load=f"scipy.io.mmread({path.name!r})"))
     if path.suffix.lower() not in readers:
         raise RecordError(f"cannot read {path}: a matrix comes as {', '.join(readers)} or as a name such as legs:64")
     if not path.is_file():
@@ -76,7 +91,10 @@ def _npy(path: Path) -> Any:
 
 def _npz(path: Path) -> Any:
     with path.open("rb") as file:
-        return _only(_plain(lambda: dict(np.load(file, allow_pickle=False)), path), path)
+        arrays = _plain(lambda: dict(np.load(file, allow_pickle=False)), path)
+    if {"format", "shape", "data"} <= set(arrays):  # as scipy.sparse.save_npz writes it
+        raise RecordError(_SPARSE.format(path=path, load=f"scipy.sparse.load_npz({path.name!r})"))
+    return _only(arrays, path)
 
 
 def _plain(load: Callable[[], Any], path: Path) -> Any:
@@ -94,7 +112,10 @@ def _plain(load: Callable[[], Any], path: Path) -> Any:
 def _mat(path: Path) -> Any:
     from scipy.io import loadmat
 
-    return _only({k: v for k, v in loadmat(path).items() if not k.startswith("__")}, path)
+    matrix = _only({k: v for k, v in loadmat(path).items() if not k.startswith("__")}, path)
+    if hasattr(matrix, "toarray"):
+        raise RecordError(f"{path} holds a sparse matrix: save a dense one, A = full(A) in MATLAB")
+    return matrix
 
 
 def _csv(path: Path) -> Any:

@@ -10,6 +10,7 @@ import tyro
 
 from wellposed import __version__
 from wellposed.cli._overrides import spelled_out
+from wellposed.cli._words import in_options
 from wellposed.cli.analyze import analyze
 from wellposed.cli.data import DATA_VERBS, data
 from wellposed.cli.diagonalize import diagonalize
@@ -40,7 +41,10 @@ VERBS: dict[str, Callable[..., None]] = {
 }
 """What each verb runs. Those of ``data`` have a table of their own."""
 
-_DESCRIPTION = "Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went."
+_DESCRIPTION = (
+    "Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went. "
+    "'wellposed VERB --help' explains a verb, 'wellposed --version' prints the version."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -58,13 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 arguments = [arguments[0], *spelled_out(VERBS[arguments[0]], arguments[1:])]
             _dispatch(VERBS, "wellposed", _DESCRIPTION, arguments)
     except WellposedError as error:
-        raise SystemExit(f"wellposed: {error}") from None
+        raise SystemExit(f"wellposed: {in_options(str(error), VERBS.get(arguments[0]))}") from None
     except BrokenPipeError:
         raise SystemExit(1) from None
     except OSError as error:
         raise SystemExit(f"wellposed: {error}") from None
-    except KeyboardInterrupt:
-        print("wellposed: stopped", file=sys.stderr)
+    except KeyboardInterrupt as stopped:
+        print("wellposed: stopped" + "".join(f"; {kept}" for kept in stopped.args), file=sys.stderr)
         raise SystemExit(130) from None  # as shells report it
 
 

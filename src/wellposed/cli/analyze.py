@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from wellposed._files import check_file
 from wellposed.cli._arguments import File
 from wellposed.errors import ShapeError, UnstableError
 
@@ -40,9 +41,10 @@ def analyze(
         raise ShapeError(
             f"analyze builds n x n matrices: n = {n} is over {_LARGEST}; systems.spikes takes n up to 10^6"
         )
-    full, normal = _systems(measure, n, index_in(l, "l", n))
     if bode:
         check_figure_path(bode)
+        check_file(bode)
+    full, normal = _systems(measure, n, index_in(l, "l", n))
     A, _ = hippo.MEASURES[measure](n)
     rows = {
         "norm of A": f"{torch.linalg.matrix_norm(A, ord=2).item():.6g}",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import tyro
 
-from wellposed._files import check_folder, read_matrix
+from wellposed._files import check_file, check_folder, read_matrix
 from wellposed.cli._arguments import File, Number
-from wellposed.errors import RecordError
+from wellposed.cli._words import keeping
+from wellposed.errors import ArgumentError, RecordError
+
+if TYPE_CHECKING:
+    from wellposed.linalg import Diagonalization
 
 
 def diagonalize(
-    matrix: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MATRIX")],
+    matrix: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="MATRIX")] = None,
     method: str = "auto",
     rel: Number = None,
     eps: Number = None,
@@ -24,6 +30,7 @@ def diagonalize(
     seed: int = 0,
     out: File = None,
     plot: File = None,
+    list: bool = False,
 ) -> None:
     """Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went.
 
@@ -39,32 +46,64 @@ def diagonalize(
         seed: Seed of a random perturbation.
         out: Save the result to this file (.safetensors).
         plot: Save the pseudospectra with old and new eigenvalues to this file (.png, .svg or .pdf).
+        list: Only show the matrices that have names.
     """
-    from wellposed.linalg import gallery, ptd
+    from wellposed.linalg import ptd
 
-    named = matrix.partition(":")[0] in gallery.MATRICES or not (Path(matrix).suffix or Path(matrix).exists())
-    A = gallery.matrix(matrix) if named else read_matrix(Path(matrix))
-    if out and out.suffix != ".safetensors":
-        raise RecordError(f"the result is a safetensors file: name it {out.with_suffix('.safetensors')}, not {out}")
+    if list:
+        print("\n".join(_named_matrices()))
+        return
     _check_places(out, plot)
+    A = _matrix(matrix)
     knobs: dict[str, Any] = {"rel": rel, "eps": eps, "cond": cond, "gamma": gamma}
-    d = ptd(A, method=cast(Any, method), **knobs, stable=stable, margin=margin, seed=seed)
-    print(d)
-    if out:
-        print(f"  saved           {d.save(out)}")
+    with keeping(lambda: "nothing was saved"):
+        d = ptd(A, method=cast(Any, method), **knobs, stable=stable, margin=margin, seed=seed)
+        print(d)
+        if out:
+            print(f"  saved           {d.save(out)}")
     if plot:
-        from wellposed.linalg import pseudospectra
-        from wellposed.report import save_pseudospectra
+        with keeping(lambda: f"{out} is saved" if out else "nothing was saved"):
+            _draw(A, d, plot)
 
-        grid, size = pseudospectra(A, points=60), cast(float, d.norm_E)
-        print(f"  plot            {save_pseudospectra(plot, grid.refined(size), d.Lambda, size)}")
+
+def _draw(A: Any, d: Diagonalization, plot: Path) -> None:
+    from wellposed.linalg import pseudospectra
+    from wellposed.report import save_pseudospectra
+
+    grid, size = pseudospectra(A, points=60), cast(float, d.norm_E)
+    print(f"  plot            {save_pseudospectra(plot, grid.refined(size), d.Lambda, size)}")
+
+
+def _matrix(name: str | None) -> Any:
+    """The matrix of a name or in a file."""
+    from wellposed.linalg import gallery
+
+    if name is None:
+        raise ArgumentError("name a matrix, such as legs:64, or a file that holds one; --list shows the names")
+    named = name.partition(":")[0] in gallery.MATRICES or not (Path(name).suffix or Path(name).exists())
+    return gallery.matrix(name) if named else read_matrix(Path(name))
+
+
+def _named_matrices() -> Iterator[str]:
+    """A line for every matrix of the gallery."""
+    from wellposed.hippo import MEASURES
+    from wellposed.linalg import gallery
+
+    yield "give a size with the name, as in legs:64"
+    for name, make in gallery.MATRICES.items():
+        about = inspect.getdoc(MEASURES.get(name, make)) or ""
+        yield f"  {name:18} {about.splitlines()[0].replace('`', '')}"
 
 
 def _check_places(out: Path | None, plot: Path | None) -> None:
     """What cannot be written is said before anything is computed."""
     if out:
+        check_file(out)
+        if out.suffix != ".safetensors":
+            raise RecordError(f"the result is a safetensors file: name it {out.with_suffix('.safetensors')}, not {out}")
         check_folder(out.parent)
     if plot:
         from wellposed.report import check_figure_path
 
         check_figure_path(plot)
+        check_file(plot)

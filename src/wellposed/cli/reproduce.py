@@ -11,6 +11,7 @@ from wellposed._files import check_folder, make_folder
 from wellposed.cli._arguments import Folder, Number
 from wellposed.cli._progress import track_steps
 from wellposed.cli._verdicts import show_verdicts
+from wellposed.cli._words import keeping
 from wellposed.errors import ArgumentError
 
 
@@ -70,7 +71,18 @@ def reproduce(
     options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device}
     options |= {"seeds": seeds or None, "epochs": epochs, "precision": precision, "only": only, "records": folder}
     options |= {"at_once": at_once, "tiny": tiny, "slim": slim}
-    for name in names or NAMES:
-        made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))
-        save_record(made, folder)
+    done: list[str] = []
+    with keeping(lambda: _kept(done, folder, runs if full else None)):
+        for name in names or NAMES:
+            made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))
+            save_record(made, folder)
+            done.append(name)
     print(f"report: {show_verdicts(read_records(folder), out)}")
+
+
+def _kept(done: list[str], folder: Path, runs: Path | None) -> str:
+    """What an interruption leaves on disk."""
+    trained = f"; what was trained is in {runs}, and the same command goes on from there" if runs else ""
+    if not done:
+        return f"no record was written{trained}"
+    return f"kept in {folder}: {', '.join(done)}; 'wellposed report --records {folder}' draws them{trained}"

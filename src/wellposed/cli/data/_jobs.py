@@ -8,6 +8,7 @@ from rich.progress import DownloadColumn, MofNCompleteColumn
 
 from wellposed.cli._arguments import Folder
 from wellposed.cli._progress import track_amounts
+from wellposed.cli._words import keeping
 from wellposed.cli.data._arguments import Name, Options, parsed
 
 
@@ -20,7 +21,7 @@ def fetch(name: Name, root: Folder = None) -> None:
     """
     from wellposed import data
 
-    with track_amounts(DownloadColumn()) as told:
+    with keeping(_goes_on), track_amounts(DownloadColumn()) as told:
         for path in data.fetch(name, root, progress=told):
             print(f"there: {path}")
 
@@ -36,7 +37,7 @@ def prepare(name: Name, root: Folder = None, options: Options = ()) -> None:
     from wellposed import data
 
     chosen = data.task(name, **parsed(options))
-    with track_amounts(MofNCompleteColumn()) as told:
+    with keeping(_goes_on), track_amounts(MofNCompleteColumn()) as told:
         folder = data.prepare(chosen, root, progress=told, closely=True)
     print(f"prepared: {folder}")
     _describe(folder)
@@ -53,6 +54,10 @@ def verify(name: Name, root: Folder = None, options: Options = ()) -> None:
     from wellposed import data
 
     print(f"sound: {data.verify(data.task(name, **parsed(options)), root)}")
+
+
+def _goes_on() -> str:
+    return "what is there is kept, and the same command goes on from it"
 
 
 def _describe(folder: Path) -> None:
