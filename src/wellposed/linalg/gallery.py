@@ -13,6 +13,7 @@ from jaxtyping import Complex128, Float64
 from torch import Tensor
 
 from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.linalg import _fields_gallery as fields
 
 __all__ = ["MATRICES", "matrix"]
 
@@ -146,6 +147,17 @@ MATRICES: dict[str, Callable[[int], Tensor]] = {
     "random-sparse": random_sparse,
     "davies": davies,
     "well-conditioned": well_conditioned,
+    "lesp": fields.lesp,
+    "smoke": fields.smoke,
+    "twisted": fields.twisted,
+    "clement": fields.clement,
+    "redheffer": fields.redheffer,
+    "basor": fields.basor,
+    "hatano": fields.hatano,
+    "chebyshev": fields.chebyshev,
+    "orr-sommerfeld": fields.orr_sommerfeld,
+    "demmel": fields.demmel,
+    "nilpotent": fields.nilpotent,
 }
 """The matrices by name, as the command line knows them; ``wellposed.hippo`` adds its own."""
 
