@@ -52,17 +52,19 @@ def _clusters(lam: Array, near: float) -> list[Array]:
 
 def _basis(M: Array, lam: Array, scale: float) -> tuple[Array, Array] | None:
     """Eigenvalues and orthonormal eigenvectors of a cluster, by inverse iteration on a whole basis."""
-    from scipy.linalg import lu_factor, lu_solve, schur
+    from scipy.linalg import get_lapack_funcs, lu_solve, schur
 
     n, k = len(M), len(lam)
     rounding = _ULPS * np.sqrt(n) * scale
     centre = lam.mean()
     centre = centre.real if np.isrealobj(M) and abs(centre.imag) <= rounding else centre
     # Beside the eigenvalue by more than it is known, so that nothing is divided by zero.
-    factors = lu_factor(M - (centre + rounding) * np.eye(n))
+    shifted = M - (centre + rounding) * np.eye(n)
+    factors, pivots, _ = get_lapack_funcs(("getrf",), (shifted,))[0](shifted)
+    factors[np.diag_indices(n)] += rounding * (factors.diagonal() == 0)  # if that hits another of the cluster
     Z = np.linalg.qr(np.random.default_rng(0).standard_normal((n, k)))[0]
     for _ in range(_SWEEPS):
-        Z = np.linalg.qr(lu_solve(factors, Z))[0]
+        Z = np.linalg.qr(lu_solve((factors, pivots), Z))[0]
     small, turn = schur(Z.conj().T @ M @ Z, output="real" if np.isrealobj(Z) else "complex")[:2]
     Z, values = Z @ turn, small.diagonal()
     if not np.linalg.norm(M @ Z - Z * values) <= rounding * np.sqrt(k):
