@@ -55,8 +55,21 @@ def test_files_that_are_not_a_diagonalization(tmp_path: Path):
     with pytest.raises(RecordError, match="something else"):
         Diagonalization.load(path)
     save_file({"A": torch.ones(2)}, path, {"format": "weights"})
-    with pytest.raises(RecordError, match="holds 'weights', not 'wellposed-diagonalization-1'"):
+    with pytest.raises(RecordError, match="holds 'weights', not 'wellposed-diagonalization-2'"):
         Diagonalization.load(path)
+
+
+def test_files_of_the_first_format_are_read(tmp_path: Path):
+    d = ptd(legs(6)[0])
+    tensors, notes = parts(d.save(tmp_path / "d.safetensors"))
+    del tensors["A"], notes["start"]
+    save_file(tensors, tmp_path / "old.safetensors", notes | {"format": "wellposed-diagonalization-1"})
+    old = Diagonalization.load(tmp_path / "old.safetensors")
+    assert old.A is None
+    assert (old.V == d.V).all()
+    assert 0.999 * d.condition_bound < old.condition_bound <= d.condition_bound
+    assert old.abscissa_before == pytest.approx(-1, rel=1e-3)
+    assert 0.999 * d.condition_bound < old.half().condition_bound <= d.condition_bound
 
 
 @pytest.mark.parametrize("kept", [{}, {"method": "rank-one", "converged": "true", "complex": "[]"}])
@@ -75,7 +88,8 @@ def parts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
 
 NAN, LONE = torch.tensor(float("nan"), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
 DAMAGE: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
-    "a tensor too many": ({"A": torch.ones(2)}, {}, "holds 'A', which is no part"),
+    "a tensor too many": ({"B": torch.ones(2)}, {}, "holds 'B', which is no part"),
+    "A that does not fit": ({"A": torch.ones(2, dtype=torch.float64)}, {}, r"A has shape \(2,\), not \(6, 6\)"),
     "a note too many": ({}, {"author": "x"}, "holds 'author'"),
     "not JSON": ({}, {"complex": "[Lambda"}, r"note 'complex' is '\[Lambda'"),
     "another list": ({}, {"complex": '["Lambda"]'}, "note 'complex' is"),

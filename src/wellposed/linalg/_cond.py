@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wellposed.errors import ConvergenceError
-from wellposed.linalg._found import ROUNDING, Found
+from wellposed.linalg._found import ROUNDING, Clock, Found
 from wellposed.linalg._low_rank import low_rank_candidates
 from wellposed.linalg._matrix import Array, norm2
 from wellposed.linalg._request import Request
@@ -25,18 +25,20 @@ _FALL = -0.7  # ... have a kappa that falls with the size at least like this pow
 Perturb = Callable[..., Any]
 
 
-def smallest_for_cond(A: Array, request: Request, target: float, closed_forms: Perturb, perturb: Perturb) -> Found:
+def smallest_for_cond(
+    A: Array, request: Request, target: float, closed_forms: Perturb, perturb: Perturb, clock: Clock
+) -> Found:
     """The smallest perturbation found whose condition number is the target.
 
     The optimiser, where it is needed, is in a hurry until the size is nearly known.
     """
-    norm, search = norm2(A), _Secants(request, target)
+    norm, search = norm2(A), _Secants(request, target, clock)
 
     def rough(rel: float) -> Found:
-        return perturb(A, request, norm * rel, rough=True)
+        return perturb(A, request, norm * rel, clock, rough=True)
 
     def closed(rel: float) -> Found:
-        return closed_forms(A, request, norm * rel)[0]
+        return closed_forms(A, request, norm * rel, clock)[0]
 
     # On HiPPO matrices kappa is about 0.5 / rel: a size to begin with.
     rel = min(0.3, 0.5 / target)
@@ -49,7 +51,9 @@ def smallest_for_cond(A: Array, request: Request, target: float, closed_forms: P
         best = _look_below(A, search, closed, best)
     if request.method == "optimized" or best.method == "optimized":
         best = search.run(rough, 0.8 * norm2(best.result.E) / norm, _SECANTS) or best
-        fine = search.run(lambda rel: perturb(A, request, norm * rel), norm2(best.result.E) / norm, _LAST_SECANTS)
+        fine = search.run(
+            lambda rel: perturb(A, request, norm * rel, clock), norm2(best.result.E) / norm, _LAST_SECANTS
+        )
         best = fine or best
     return best
 
@@ -73,8 +77,8 @@ def _look_below(A: Array, search: _Secants, closed: Callable[[float], Found], be
 class _Secants:
     """Secants in log-log, bracketed; keeps the smallest condition number met."""
 
-    def __init__(self, request: Request, target: float) -> None:
-        self.request, self.target, self.reached = request, target, np.inf
+    def __init__(self, request: Request, target: float, clock: Clock) -> None:
+        self.request, self.target, self.reached, self.clock = request, target, np.inf, clock
 
     def kappa(self, found: Found) -> float:
         """The condition number of a candidate, counted among those reached if it has the spectrum asked for."""
@@ -110,7 +114,7 @@ class _Secants:
             guess = rel * (0.995 * self.target / kappa) ** (1 / slope) if np.isfinite(kappa) else 0.0
             # Where the secant leaves the bracket, its geometric mean: sizes are spread over many powers of ten.
             rel = guess if low < guess < high else float(np.sqrt(max(low, 1e-16) * high))
-            if high / max(low, 1e-300) < 1.001:
+            if high / max(low, 1e-300) < 1.001 or self.clock.over:
                 break
         return best
 

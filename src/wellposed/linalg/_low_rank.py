@@ -19,10 +19,13 @@ _LEVEL = 0.05  # of eps: sigma_min where z is put
 _DEPTHS = (0.6, 0.0, 1.5)  # other places on the ray from the centre (0) to the boundary (1)
 
 
-def low_rank_candidates(A: Array, eps: float, *, rank: int | None = 1, thorough: bool = True) -> Iterator[Eigen]:
+def low_rank_candidates(
+    A: Array, eps: float, *, rank: int | None = 1, thorough: bool = True, give_up: float | None = None
+) -> Iterator[Eigen]:
     """Diagonalisations of ``A + E`` with ``||E|| = eps`` and E of low rank, best places first.
 
-    ``rank=None`` takes as many singular pairs as lie far below ``eps``: two equal Jordan blocks need two.
+    ``rank=None`` takes as many singular pairs as lie far below ``eps``: two equal Jordan blocks need two. Where the
+    first places leave kappa beyond ``give_up``, there are no others.
     """
     centre = np.trace(A) / len(A)
     boundaries = []
@@ -33,7 +36,9 @@ def low_rank_candidates(A: Array, eps: float, *, rank: int | None = 1, thorough:
         yield from found
     if not thorough:
         return
-    _, ray, boundary = min(boundaries, key=lambda item: item[0])
+    kappa, ray, boundary = min(boundaries, key=lambda item: item[0])
+    if give_up is not None and kappa > give_up:
+        return
     for depth in _DEPTHS:
         yield from _candidates_at(A, centre + depth * boundary * ray, eps, rank)
 
@@ -51,8 +56,8 @@ def _sigma_min(A: Array, z: complex | float) -> float:
 def _boundary(A: Array, centre: complex | float, ray: complex | float, eps: float) -> float:
     """Distance from the centre along a ray at which sigma_min(A - zI) reaches the level, to 3 %."""
     far = norm2(A - centre * np.eye(len(A))) + eps  # sigma_min is at least eps there
-    near = 0.0
-    while far - near > 0.03 * far:  # each step is a decomposition, and the place hardly matters
+    near, least = 0.0, 1e-3 * far  # the centre itself may be outside: then there is nothing to find
+    while far - near > 0.03 * far and far > least:  # each step is a decomposition, and the place hardly matters
         middle = (near + far) / 2
         near, far = (middle, far) if _sigma_min(A, centre + middle * ray) < _LEVEL * eps else (near, middle)
     return (near + far) / 2

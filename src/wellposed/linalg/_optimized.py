@@ -15,6 +15,7 @@ import numpy as np
 
 from wellposed.linalg._condition import schatten_weights
 from wellposed.linalg._eigen import Eigen, eigen
+from wellposed.linalg._found import Clock
 from wellposed.linalg._matrix import Array, norm2, svd
 
 # Schatten exponents, the second close enough to the spectral norm for the digits asked for, and when to stop
@@ -44,9 +45,22 @@ class Problem:
         return np.isrealobj(self.A)
 
 
-def refine(problem: Problem, start: Eigen, *, rough: bool = False) -> tuple[Eigen, bool]:
+def refine(
+    problem: Problem,
+    start: Eigen,
+    *,
+    rough: bool = False,
+    evaluations: int = 15000,
+    clock: Clock | None = None,
+) -> tuple[Eigen, bool]:
     """The minimiser reached from ``start``, and whether the iteration converged; to a few percent if ``rough``."""
     from scipy.optimize import minimize
+
+    def check_time(_: Array) -> None:
+        if clock is not None:
+            clock.tell("optimising")
+            if clock.over:
+                raise StopIteration
 
     n = len(problem.A)
     x = np.concatenate([_pack(start.E, problem.real), np.log(np.sqrt(np.linalg.norm(start.W, axis=1)))])
@@ -54,9 +68,12 @@ def refine(problem: Problem, start: Eigen, *, rough: bool = False) -> tuple[Eige
     x[:-n] /= scale  # entries about as large as the log lengths beside them, which L-BFGS takes alike
     converged = False
     for p, ftol in _ROUGH if rough else _STAGES:
-        objective = _objective(problem, p, scale)
+        if clock is not None and clock.over:
+            converged = False
+            break
+        options = {"maxiter": 500, "maxcor": 30, "ftol": ftol, "maxfun": evaluations}
         found: Any = minimize(
-            objective, x, jac=True, method="L-BFGS-B", options={"maxiter": 500, "maxcor": 30, "ftol": ftol}
+            _objective(problem, p, scale), x, jac=True, method="L-BFGS-B", options=options, callback=check_time
         )
         # At a kink of kappa the line search gives up with the gradient at rest but for rounding: a minimum too.
         x, converged = found.x, bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
@@ -139,7 +156,11 @@ def _schatten(X: Array, p: float) -> tuple[float, Array]:
 
 def _log_kappa(problem: Problem, E: Array, log_d: Array, p: float) -> tuple[float, Array, Array]:
     """Smoothed log kappa (and the penalty for instability) with gradients in E and in the log column lengths."""
-    result = eigen(problem.A, E)
+    return smoothed_log_kappa(problem, eigen(problem.A, E), log_d, p)
+
+
+def smoothed_log_kappa(problem: Problem, result: Eigen, log_d: Array, p: float) -> tuple[float, Array, Array]:
+    """The same of a matrix that has been diagonalised."""
     lam, V, W = result.lam, result.V, result.W
     if not np.isfinite(W).all():
         raise np.linalg.LinAlgError

@@ -17,6 +17,7 @@ from wellposed.linalg._eigen import Eigen
 METHODS = ("auto", "rank-one", "optimized", "gaussian")
 _KNOBS = {"rel": 1, "eps": 1, "cond": -1, "gamma": -1}  # whether more of it makes a larger or a smaller perturbation
 _TINY = float(np.nextafter(0, 1))  # the margin of "negative": any real part below zero will do
+_CERTAINLY = 1e-12  # of ||A||: how far left of the axis A's own eigenvalues make it a stable matrix
 _OUT_OF_PROPORTION = 1e100  # times ||A||: squares of such an E are still floats
 
 
@@ -36,6 +37,8 @@ class Request:
     avoid_real: bool
     complex_valued: bool
     seed: int
+    keep: bool = False
+    """Whether ``margin`` is to follow from A itself: a stable matrix gets a stable neighbour."""
     eps: float | None = None
     """``||E||``, where the knob says so."""
     gamma: float | None = None
@@ -63,6 +66,16 @@ class Request:
     def over_reals(self) -> Request:
         """The same request, where a real perturbation will do."""
         return dataclasses.replace(self, complex_valued=False)
+
+    def keeping(self, plain: Eigen, size: float) -> Request:
+        """The same request about a matrix with these eigenvalues and norm: ``keep`` becomes a margin, or nothing.
+
+        A random perturbation is what it is, and stays a random one.
+        """
+        stable = plain.abscissa < -_CERTAINLY * size
+        if not (self.keep and stable) or self.method == "gaussian":
+            return dataclasses.replace(self, keep=False)
+        return dataclasses.replace(self, margin=_TINY)
 
     def knob_change(self, sign: int) -> str:
         """What makes the perturbation larger (1) or smaller (-1), in words."""
@@ -139,6 +152,7 @@ def checked_request(
         norm=norm,
         unit_columns=columns == "unit",
         margin=_margin(stable, margin),
+        keep=isinstance(stable, str) and margin is None,
         avoid_real=real_eigenvalues == "avoid",
         complex_valued=complex_valued,
         seed=checked_seed(seed),
@@ -160,11 +174,21 @@ def _single_knob(knobs: dict[str, Any]) -> tuple[str, float]:
 
 
 def _margin(stable: Any, margin: Any) -> float | None:
-    if not isinstance(stable, bool | np.bool_):
-        raise ArgumentError(f"stable must be True or False, got {stable!r}")
+    if not isinstance(stable, bool | np.bool_) and stable != "keep":
+        raise ArgumentError(f"stable must be True, False or 'keep', got {stable!r}")
     if margin is None:
-        return _TINY if stable else None
+        return _TINY if stable and not isinstance(stable, str) else None
     margin = number(margin, "margin")
     if not (np.isfinite(margin) and margin > 0):
         raise ArgumentError(f"margin must be a positive number, got {margin:g}; for max Re < 0 pass stable=True")
     return margin
+
+
+def checked_seconds(time_limit: Any) -> float:
+    """A time limit; infinite where there is none."""
+    if time_limit is None:
+        return np.inf
+    seconds = number(time_limit, "time_limit")
+    if not seconds > 0:
+        raise ArgumentError(f"time_limit must be a positive number of seconds, got {seconds:g}")
+    return seconds

@@ -15,31 +15,33 @@ from wellposed.errors import RecordError
 
 TENSORS = ("Lambda", "V", "V_inv", "E")
 NUMBERS = ("condition", "condition_lower", "rel", "residual", "backward_error", "abscissa", "gap")
-_FORMAT = "wellposed-diagonalization-1"
-_NOTES = ("format", "complex", "method", "converged")
+_FORMAT = "wellposed-diagonalization-2"
+_FIRST = "wellposed-diagonalization-1"  # without A and start: still read
+_NOTES = ("format", "complex", "method", "converged", "start")
 
 
 def pack(fields: Mapping[str, Any]) -> bytes:
     """The bytes of a file with these fields of a ``Diagonalization``."""
     from safetensors.torch import save
 
-    tensors = {name: fields[name] for name in TENSORS}
+    tensors = {name: fields[name] for name in (*TENSORS, "A") if fields[name] is not None}
     tensors |= {name: torch.as_tensor(fields[name], dtype=torch.float64) for name in NUMBERS}
     pairs = [name for name, t in tensors.items() if t.is_complex()]
     tensors |= {name: torch.view_as_real(tensors[name].resolve_conj()) for name in pairs}
     flat = {name: t.contiguous().cpu() for name, t in tensors.items()}
-    texts = (_FORMAT, json.dumps(pairs), fields["method"], json.dumps(fields["converged"]))
+    texts = (_FORMAT, json.dumps(pairs), fields["method"], json.dumps(fields["converged"]), fields["start"])
     return save(flat, dict(zip(_NOTES, texts, strict=True)))
 
 
 def unpack(path: Path) -> dict[str, Any]:
     """The fields of a ``Diagonalization`` from a file; whatever ``pack`` would not have written is refused."""
     tensors, notes = _read(path)
-    if notes.get("format") != _FORMAT:
+    if notes.get("format") not in (_FORMAT, _FIRST):
         raise RecordError(f"{path} holds {notes.get('format', 'something else')!r}, not {_FORMAT!r}")
     try:
-        _check_names(notes, _NOTES)
-        _check_names(tensors, (*NUMBERS, *TENSORS))
+        first = notes["format"] == _FIRST
+        _check_names(notes, _NOTES[:-1] if first else _NOTES)
+        _check_names(tensors, (*NUMBERS, *TENSORS, *(("A",) if "A" in tensors and not first else ())))
         converged, pairs = _json(notes, "converged", (True, False)), _json(notes, "complex", _COMPLEX)
         for name, t in tensors.items():
             if t.dtype != torch.float64:
@@ -56,10 +58,11 @@ def unpack(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path} is damaged, or from another version: {error}") from None
     numbers = {name: tensors.pop(name) for name in NUMBERS}
     numbers = {name: t if t.ndim else t.item() for name, t in numbers.items()}
-    return {**tensors, **numbers, "method": notes["method"], "converged": converged}
+    return {**tensors, **numbers, "method": notes["method"], "converged": converged, "start": notes.get("start", "")}
 
 
-_COMPLEX = (["Lambda", "V", "V_inv"], ["Lambda", "V", "V_inv", "E"])  # E of a real matrix is real
+_MODES = ["Lambda", "V", "V_inv"]
+_COMPLEX = (_MODES, [*_MODES, "E"], [*_MODES, "E", "A"])  # E of a real matrix is real
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -69,7 +72,8 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise RecordError(f"there is no file {path}")
     try:
         with safe_open(str(path), framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            # Copied, as PyTorch wants complex numbers at multiples of 16 bytes and a file puts them anywhere.
+            return {key: file.get_tensor(key).clone() for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise RecordError(f"{path} is not a safetensors file, or is damaged: {error}") from None
 
@@ -101,6 +105,7 @@ def _check_shapes(tensors: Mapping[str, Tensor]) -> None:
     if n < 1 or not (n if batch else math.ceil(n / 2)) <= modes <= n:
         raise RecordError(f"Lambda holds {modes} eigenvalues of a matrix with n = {n}")
     expected = {"E": (n, n), "Lambda": (modes,), "V": (n, modes), "V_inv": (modes, n), **dict.fromkeys(NUMBERS, ())}
+    expected |= {"A": (n, n)} if "A" in tensors else {}
     for name, shape in expected.items():
         if tuple(tensors[name].shape) != (*batch, *shape):
             raise RecordError(f"{name} has shape {tuple(tensors[name].shape)}, not {(*batch, *shape)}")

@@ -1,0 +1,144 @@
+"""What ``auto`` does where the closed form leaves something to gain: several starts, conditional gradients, L-BFGS.
+
+How much is tried depends on n alone, never on a clock, so that the same call gives the same numbers:
+docs/devdocs/auto.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from wellposed.linalg._descent import descend, promise, towards_diagonal, towards_normal
+from wellposed.linalg._eigen import Eigen, eigen
+from wellposed.linalg._found import Clock, Found
+from wellposed.linalg._gaussian import gaussian
+from wellposed.linalg._matrix import Array, norm2
+from wellposed.linalg._optimized import Problem, refine
+from wellposed.linalg._request import Request
+
+_PROMISE = np.log(1.3)  # what must be in reach, to first order, to go on where the closed form is good
+_WORTH = 1.3  # the closed form is kept unless kappa falls by this factor: its transfer functions are far better
+_SHIFTED = 0.999  # of the budget, spent on moving the spectrum to the left: a start that is stable wherever one is
+_UNIT = 1.0  # of eps: how far right an eigenvalue counts as much as a kappa larger by e^10 ...
+_MARGIN = 0.02  # ... and how far left of the axis it is asked to stay, as a penalty stops a little short of its goal
+_NEAR = 0.1  # of eps: what is unstable by less than this may be shifted
+
+
+class Effort(NamedTuple):
+    """How many starts descend, in how many steps, and how many of the best are refined with how many evaluations."""
+
+    starts: int
+    steps: int
+    refined: int
+    evaluations: int
+
+
+# One step costs about three eigendecompositions. On one core everything up to n = 64 stays below two seconds,
+# and large matrices below a few tens of decompositions.
+_EFFORT = {32: Effort(6, 12, 3, 80), 64: Effort(4, 12, 2, 60), 128: Effort(3, 12, 1, 30), 255: Effort(2, 10, 0, 0)}
+_LEAST = Effort(1, 8, 0, 0)
+_HURRY = Effort(1, 8, 0, 0)  # for searches that ask at many sizes
+
+
+def improved(A: Array, request: Request, eps: float, closed: list[Found], clock: Clock, *, hurry: bool) -> list[Found]:
+    """Candidates that may beat the closed forms, best first; none where these are as good as it gets."""
+    problem = stable_problem(A, request, eps)
+    if _as_good_as_it_gets(problem, request, closed[0].result):
+        return []
+    effort = _HURRY if hurry else _effort_for(len(A))
+    found = []
+    for start in _starts(problem, request, closed, effort):
+        if clock.over:
+            break
+        name = start.start or start.method
+        clock.tell(f"descending from {name}", start.result)
+        places = [start.result, *descend(problem, start.result, effort.steps, clock)]
+        found.append(Found(min(places, key=lambda place: _merit(request, place, eps)), "optimized", True, name))
+    found.sort(key=lambda item: _merit(request, item.result, eps))
+    for item in found[: effort.refined]:
+        if not clock.over:
+            result, _ = refine(problem, item.result, rough=True, evaluations=effort.evaluations, clock=clock)
+            found.append(item._replace(result=result))
+    found += [item._replace(result=moved) for item in found for moved in _moved_left(problem, request, item.result)]
+    return sorted(found, key=lambda item: request.sort_key(item.result))
+
+
+def stable_problem(A: Array, request: Request, eps: float) -> Problem:
+    """Minimising kappa at a size; with a penalty in units of the size, where stability is asked for."""
+    if request.margin is None:
+        return Problem(A, eps=eps)
+    return Problem(A, eps=eps, margin=1.02 * request.margin + _MARGIN * eps, scale=_UNIT * eps)
+
+
+def _as_good_as_it_gets(problem: Problem, request: Request, result: Eigen) -> bool:
+    assert problem.eps is not None
+    size = norm2(result.E)
+    # About what rank-one reaches on HiPPO matrices; beyond, a small promise may mean a place between two valleys.
+    if not (size > 0.99 * problem.eps and result.balanced_condition <= 1 + 0.3 * norm2(problem.A) / size):
+        return False
+    return request.meets(result) and bool(promise(Problem(problem.A, eps=problem.eps), result) <= _PROMISE)
+
+
+def _merit(request: Request, result: Eigen, eps: float) -> float:
+    """What orders unfinished places: kappa, and how far they are from stable."""
+    excess = 0.0 if request.margin is None else max(0.0, result.abscissa + request.margin) / eps
+    return float(np.log(result.balanced_condition)) + 10 * excess
+
+
+def _moved_left(problem: Problem, request: Request, result: Eigen) -> Iterator[Eigen]:
+    """The same perturbation moved to the left by what it lacks, where that is little."""
+    eps, E = problem.eps, result.E
+    if request.margin is None or eps is None or request.meets(result) or result.abscissa > _NEAR * eps:
+        return
+    for extra in (1.2, 2.0, 4.0):
+        move = extra * (max(result.abscissa, 0.0) + request.margin + 1e-3 * eps)
+        shifted = E - move * np.eye(len(E))
+        moved = eigen(problem.A, eps / norm2(shifted) * shifted)
+        yield moved
+        if request.meets(moved):
+            return
+
+
+def choose(request: Request, closed: list[Found], others: list[Found]) -> Found:
+    """The best; a closed form, where it comes close. Where none will do, what comes closest to it."""
+    best = min([*closed, *others], key=lambda item: request.sort_key(item.result))
+    if not request.meets(best.result):
+        return min([*closed, *others], key=lambda item: item.result.abscissa)
+    plain = [item for item in closed if request.meets(item.result)]
+    limit = _WORTH * best.result.balanced_condition
+    return next((item for item in plain if item.result.balanced_condition <= limit), best)
+
+
+def _effort_for(n: int) -> Effort:
+    """What a matrix of this size is worth."""
+    return next((effort for size, effort in _EFFORT.items() if n <= size), _LEAST)
+
+
+def _starts(problem: Problem, request: Request, closed: list[Found], effort: Effort) -> Iterator[Found]:
+    """Places to descend from, those that did best in trials first."""
+    count = 0
+    for start in _all_starts(problem, request, closed):
+        if np.isfinite(start.result.balanced_condition):
+            yield start
+            count += 1
+        if count == effort.starts:
+            return
+
+
+def _all_starts(problem: Problem, request: Request, closed: list[Found]) -> Iterator[Found]:
+    A, eps = problem.A, problem.eps
+    assert eps is not None
+    best = closed[0]
+    yield best
+    if request.margin is not None:
+        E = best.result.E
+        E = (1 - _SHIFTED) * eps / (norm2(E) or 1.0) * E - _SHIFTED * eps * np.eye(len(A))
+        yield Found(eigen(A, E), "optimized", start="a shift to the left")
+    yield Found(eigen(A, towards_diagonal(A, eps)), "optimized", start="the diagonal of the Schur form")
+    draw = gaussian(A, eps, request.seed, complex_valued=request.complex_valued)
+    yield Found(draw, "gaussian", start=f"gaussian, seed {request.seed}")
+    yield Found(eigen(A, towards_normal(A, eps)), "optimized", start="a flow to normal matrices")
+    yield from (item for item in closed[1:] if item.method != "gaussian")
