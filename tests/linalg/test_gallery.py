@@ -53,6 +53,31 @@ def test_closed_facts():
     assert np.linalg.eigvalsh(S + S.T).max() < 0
 
 
+def test_matrices_of_other_fields():
+    # Godunov: by exact integers the characteristic polynomial is z (z^2 - 1) (z^2 - 4) (z^2 - 16).
+    G = [[int(x) for x in row] for row in matrix("godunov:7").tolist()]
+    assert characteristic_polynomial(G) == [1, 0, -21, 0, 84, 0, -64, 0]
+    assert torch.equal(matrix("godunov:9")[7:, 7:], matrix("godunov:7")[:2, :2])
+    C = matrix("clement:9").numpy()
+    assert np.sort(np.linalg.eigvals(C).real) == pytest.approx(np.arange(-8.0, 9.0, 2.0), abs=1e-9)
+    # The determinant of Redheffer's matrix is Mertens' function: M(12) = -2.
+    assert np.linalg.det(matrix("redheffer:12").numpy()) == pytest.approx(-2)
+    D = matrix("chebyshev:12").numpy()
+    x = np.cos(np.pi / 12 * np.arange(1, 13))
+    np.testing.assert_allclose(D @ (x - 1) ** 3, 3 * (x - 1) ** 2, atol=1e-11)
+    # Orszag's critical Reynolds number, 5772.22: the most unstable wave is just about neutral.
+    assert abs(np.linalg.eigvals(matrix("orr-sommerfeld:50").numpy()).real.max()) < 2e-4
+
+
+def characteristic_polynomial(A: list[list[int]]) -> list[int]:
+    """By Faddeev and LeVerrier, in integers."""
+    n, M, c = len(A), [[0] * len(A) for _ in A], [1]
+    for k in range(1, n + 1):
+        M = [[sum(A[i][m] * M[m][j] for m in range(n)) + c[-1] * (i == j) for j in range(n)] for i in range(n)]
+        c.append(-sum(A[i][m] * M[m][i] for i in range(n) for m in range(n)) // k)
+    return c
+
+
 def test_transient_grows_before_it_decays():
     from scipy.linalg import expm
 

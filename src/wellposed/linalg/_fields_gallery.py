@@ -14,6 +14,16 @@ from torch import Tensor
 
 Real = Float64[Tensor, "n n"]
 Complex = Complex128[Tensor, "n n"]
+# Godunov, Modern Aspects of Linear Algebra (1998); computed eigenvalues are off by 1 or more.
+_GODUNOV = (
+    (289, 2064, 336, 128, 80, 32, 16),
+    (1152, 30, 1312, 512, 288, 128, 32),
+    (-29, -2000, 756, 384, 1008, 224, 48),
+    (512, 128, 640, 0, 640, 512, 128),
+    (1053, 2256, -504, -384, -756, 800, 208),
+    (-287, -16, 1712, -128, 1968, -30, 2032),
+    (-2176, -287, -1565, -512, -541, -1152, -289),
+)
 
 
 def lesp(n: int) -> Real:
@@ -89,6 +99,12 @@ def demmel(n: int) -> Real:
     """Demmel's triangular counterexample, entries from -1 to -1e4: stable, and a hair from unstable (1987)."""
     k = torch.arange(n, dtype=torch.float64)
     return -(10.0 ** (4 * (k - k[:, None]).clamp(min=0) / max(n - 1, 1))).triu()
+
+
+def godunov(n: int) -> Real:
+    """Godunov's 7 x 7 matrix, integers with eigenvalues 0, +-1, +-2, +-4 that rounding moves far; repeated or cut."""
+    block = torch.tensor(_GODUNOV, dtype=torch.float64)
+    return torch.block_diag(*[block] * -(-n // 7))[:n, :n].contiguous()
 
 
 def nilpotent(n: int) -> Real:

@@ -157,6 +157,7 @@ MATRICES: dict[str, Callable[[int], Tensor]] = {
     "chebyshev": fields.chebyshev,
     "orr-sommerfeld": fields.orr_sommerfeld,
     "demmel": fields.demmel,
+    "godunov": fields.godunov,
     "nilpotent": fields.nilpotent,
 }
 """The matrices by name, as the command line knows them; ``wellposed.hippo`` adds its own."""
