@@ -83,6 +83,8 @@ def test_analyze_says_so_where_the_normal_part_is_not_stable(measure: str, capsy
         (["diagonalize", "legs:8", "--rel", "0.1", "--eps", "1"], "got rel = 0.1, eps = 1"),
         (["diagonalize", "legs:8", "--out", "d.pt"], "name it d.safetensors"),
         (["diagonalize"], "name a matrix, such as legs:64"),
+        (["diagonalize", "legs:8", "--stable", "--no-stable"], "exclude each other: give one"),
+        (["diagonalize", "legs:8", "--time-limit", "0"], "time_limit must be a positive number of seconds"),
         (["diagonalize", "legs:8", "--margin", "-1"], "for max Re < 0 pass --stable"),
         (["diagonalize", "legs:16", "--stable", "--method", "gaussian"], "or --method optimized"),
         (["diagonalize", "legs:20000", "--out", "d.pt"], "name it d.safetensors"),  # not made before it is looked at
@@ -142,6 +144,10 @@ def test_diagonalize_reads_matrices_and_saves_the_result(tmp_path: Path, capsys:
     np.savetxt(tmp_path / "a.csv", A, delimiter=",")
     savemat(tmp_path / "a.mat", {"A": A})
     outputs = set()
+    main(["diagonalize", "transient:6", "--no-stable"])
+    assert "A is stable and A + E is not: pass --stable" in capsys.readouterr().out
+    main(["diagonalize", "wilkinson:20", "--rel", "0.001", "--time-limit", "0.001"])
+    assert "pass --balance to work there" in capsys.readouterr().out
     for name in ("a.npy", "a.npz", "a.csv", "a.mat"):
         main(["diagonalize", str(tmp_path / name), "--rel", "0.05", "--stable"])
         outputs.add(capsys.readouterr().out)

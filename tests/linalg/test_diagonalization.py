@@ -90,6 +90,7 @@ NAN, LONE = torch.tensor(float("nan"), dtype=torch.float64), torch.zeros((), dty
 DAMAGE: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "a tensor too many": ({"B": torch.ones(2)}, {}, "holds 'B', which is no part"),
     "A that does not fit": ({"A": torch.ones(2, dtype=torch.float64)}, {}, r"A has shape \(2,\), not \(6, 6\)"),
+    "half of another": ({"balanced.E": torch.zeros(6, 6, dtype=torch.float64)}, {}, "it lacks 'condition'"),
     "a note too many": ({}, {"author": "x"}, "holds 'author'"),
     "not JSON": ({}, {"complex": "[Lambda"}, r"note 'complex' is '\[Lambda'"),
     "another list": ({}, {"complex": '["Lambda"]'}, "note 'complex' is"),

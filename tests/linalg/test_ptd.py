@@ -553,6 +553,7 @@ def test_views():
         ({"margin": True}, "margin must be a number, got True"),
         ({"margin": "1"}, "margin must be a number, got '1'"),
         ({"stable": "no"}, "stable must be True, False or 'keep', got 'no'"),
+        ({"balance": "yes"}, "balance must be True or False, got 'yes'"),
         ({"time_limit": "1"}, "time_limit must be a number, got '1'"),
         ({"seed": "a"}, "seed must be a whole number from 0 to .*, got 'a'"),
         ({"seed": None}, "seed must be a whole number from 0 to .*, got None"),

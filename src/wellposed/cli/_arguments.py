@@ -10,3 +10,5 @@ import tyro
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""Without its ``--no-`` form."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import tyro
 
 from wellposed._files import check_file, check_folder, read_matrix
-from wellposed.cli._arguments import File, Number
-from wellposed.cli._words import keeping
+from wellposed.cli._arguments import File, Flag, Number
+from wellposed.cli._words import in_options, keeping
 from wellposed.errors import ArgumentError, RecordError
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ def diagonalize(
     eps: Number = None,
     cond: Number = None,
     gamma: Number = None,
-    stable: bool = False,
+    stable: Flag = False,
+    no_stable: Flag = False,
     margin: Number = None,
     seed: int = 0,
+    balance: bool = False,
+    time_limit: Number = None,
     out: File = None,
     plot: File = None,
     list: bool = False,
@@ -41,9 +45,12 @@ def diagonalize(
         eps: Size of the perturbation.
         cond: Condition number to reach instead.
         gamma: Minimise the condition number plus gamma times the size (Frobenius) instead.
-        stable: Insist on eigenvalues with negative real part.
+        stable: Insist on eigenvalues with negative real part; those of a stable matrix keep it in any case.
+        no_stable: Let a stable matrix become unstable.
         margin: Insist on real parts of at most -margin.
         seed: Seed of a random perturbation.
+        balance: Work in balanced coordinates, for matrices whose entries differ by many powers of ten.
+        time_limit: Seconds after which the best so far is taken.
         out: Save the result to this file (.safetensors).
         plot: Save the pseudospectra with old and new eigenvalues to this file (.png, .svg or .pdf).
         list: Only show the matrices that have names.
@@ -53,12 +60,24 @@ def diagonalize(
     if list:
         print("\n".join(_named_matrices()))
         return
+    if stable and no_stable:
+        raise ArgumentError("--stable and --no-stable exclude each other: give one")
     _check_places(out, plot)
     A = _matrix(matrix)
     knobs: dict[str, Any] = {"rel": rel, "eps": eps, "cond": cond, "gamma": gamma}
     with keeping(lambda: "nothing was saved"):
-        d = ptd(A, method=cast(Any, method), **knobs, stable=stable, margin=margin, seed=seed)
-        print(d)
+        d = ptd(
+            A,
+            method=cast(Any, method),
+            **knobs,
+            stable=True if stable else False if no_stable else "keep",
+            margin=margin,
+            seed=seed,
+            balance=balance,
+            time_limit=time_limit,
+            progress=lambda line: print(line, file=sys.stderr),
+        )
+        print(in_options(str(d), diagonalize))
         if out:
             print(f"  saved           {d.save(out)}")
     if plot:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wellposed.errors import ConvergenceError, IllConditionedError, UnstableError, WellposedError
+from wellposed.errors import ArgumentError, ConvergenceError, IllConditionedError, UnstableError, WellposedError
+from wellposed.linalg._balance import back_from_lengths, balanced_lengths, to_lengths
 from wellposed.linalg._diagonalization import Diagonalization
 from wellposed.linalg._eigen import Eigen, eigen
-from wellposed.linalg._found import Clock
+from wellposed.linalg._found import Clock, Found
 from wellposed.linalg._matrix import Array, as_matrices, from_unit, norm2, to_unit, unit_of
 from wellposed.linalg._request import Request, checked_request, checked_seconds
 from wellposed.linalg._saved import NUMBERS, TENSORS
@@ -37,6 +38,7 @@ def ptd(
     real_eigenvalues: Literal["allow", "avoid"] = "allow",
     field: Literal["auto", "complex"] = "auto",
     seed: int = 0,
+    balance: bool = False,
     time_limit: float | int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Diagonalization:
@@ -66,6 +68,9 @@ def ptd(
     is not reached an error says what was. ``real_eigenvalues="avoid"`` asks for conjugate pairs only, and one real
     eigenvalue where n is odd.
 
+    ``balance``: work in LAPACK's balanced coordinates, for matrices whose entries differ by many powers of ten: sizes
+    and condition numbers count there, and ``d.balanced`` has them. ``E`` and ``V`` are in the coordinates of ``A``.
+
     ``time_limit``: seconds after which a search returns the best it has, per matrix; it then depends on the machine, as
     nothing else here does. ``progress``: called with a line of text about once a second, ``print`` for instance.
 
@@ -90,11 +95,13 @@ def ptd(
         complex_valued=np.iscomplexobj(arrays),
     )
     seconds = checked_seconds(time_limit)
+    if not isinstance(balance, bool | np.bool_):
+        raise ArgumentError(f"balance must be True or False, got {balance!r}")
     batch = arrays.shape[:-2]
     results = []
     for index in np.ndindex(batch):
         try:
-            results.append(_diagonalize(arrays[index], request, Clock(seconds, progress)))
+            results.append(_diagonalize(arrays[index], request, Clock(seconds, progress), bool(balance)))
         except WellposedError as error:
             if not batch:
                 raise
@@ -102,20 +109,37 @@ def ptd(
     return _stack(results, batch, device)
 
 
-def _diagonalize(A: Array, request: Request, clock: Clock) -> Diagonalization:
-    """One matrix, in units in which nothing overflows or vanishes."""
-    given = np.ascontiguousarray(A).copy()
+def _diagonalize(A: Array, request: Request, clock: Clock, balance: bool) -> Diagonalization:
+    """One matrix; in balanced coordinates first, where that was asked for."""
+    lengths = balanced_lengths(A) if balance else np.ones(len(A))
+    B = to_lengths(A, lengths)
+    unit, found, unit_columns = _searched(B, request, clock)
+    d = _measured(B, unit, found, unit_columns)
+    if not balance:
+        return d
+    back = found._replace(result=back_from_lengths(to_unit(A, unit), found.result, lengths))
+    return dataclasses.replace(_measured(A, unit, back, unit_columns), balanced=d)
+
+
+def _searched(A: Array, request: Request, clock: Clock) -> tuple[float, Found, bool]:
+    """A unit in which nothing overflows or vanishes, what was found in it, and whether unit columns were asked for."""
     top = np.abs([A.real, A.imag]).max()
     unit = 1.0 if _ORDINARY[0] < top < _ORDINARY[1] else unit_of(A)
     A = to_unit(A, unit)
     request = request.scaled_to(norm2(A), unit)
     plain = eigen(A, np.zeros_like(A))
     request = request.keeping(plain, norm2(A))
-    result, method, converged, start = search(A, request, plain, clock)
-    _refuse(A, request, result, method)
-    # Every number of the result is recomputed from the matrices returned: nothing rests on what a search believed.
+    found = search(A, request, plain, clock)
+    _refuse(A, request, found.result, found.method)
+    return unit, found, request.unit_columns
+
+
+def _measured(given: Array, unit: float, found: Found, unit_columns: bool) -> Diagonalization:
+    """Every number of the result recomputed from the matrices returned: nothing rests on what a search believed."""
+    A = to_unit(given, unit)
+    result, method, converged, start = found
     scaling, size = result.scaling, norm2(A) or 1.0
-    d = np.ones(len(A)) if request.unit_columns else scaling.d
+    d = np.ones(len(A)) if unit_columns else scaling.d
     V, V_inv = result.V * d, result.W / d[:, None]
     # With unit columns, whatever was asked for: a residual must not depend on the lengths of V.
     residual = norm2((A + result.E) @ result.V - result.V * result.lam)
@@ -134,7 +158,7 @@ def _diagonalize(A: Array, request: Request, clock: Clock) -> Diagonalization:
         gap=unit * result.gap,
         method=method,
         converged=converged,
-        A=torch.from_numpy(given),
+        A=torch.from_numpy(np.array(given)),
         start=start,
     )
 
@@ -184,9 +208,12 @@ def _why_unstable(A: Array, request: Request, margin: float, result: Eigen, meth
 
 def _stack(results: list[Diagonalization], batch: tuple[int, ...], device: torch.device) -> Diagonalization:
     """One diagonalisation for the batch, on the device the matrices came from."""
+    parts = [r.balanced for r in results if r.balanced is not None]
+    balanced = _stack(parts, batch, device) if parts else None
     if not batch:
         first = results[0]
-        return dataclasses.replace(first, **{name: getattr(first, name).to(device) for name in (*TENSORS, "A")})
+        tensors = {name: getattr(first, name).to(device) for name in (*TENSORS, "A")}
+        return dataclasses.replace(first, **tensors, balanced=balanced)
     tensors = {
         name: torch.stack([getattr(r, name) for r in results])
         .reshape(*batch, *getattr(results[0], name).shape)
@@ -199,4 +226,4 @@ def _stack(results: list[Diagonalization], batch: tuple[int, ...], device: torch
     methods = ", ".join(sorted({r.method for r in results}))
     starts = ", ".join(sorted({r.start for r in results if r.start}))
     converged = all(r.converged for r in results)
-    return Diagonalization(**tensors, **numbers, method=methods, converged=converged, start=starts)
+    return Diagonalization(**tensors, **numbers, method=methods, converged=converged, start=starts, balanced=balanced)

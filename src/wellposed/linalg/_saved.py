@@ -16,49 +16,68 @@ from wellposed.errors import RecordError
 TENSORS = ("Lambda", "V", "V_inv", "E")
 NUMBERS = ("condition", "condition_lower", "rel", "residual", "backward_error", "abscissa", "gap")
 _FORMAT = "wellposed-diagonalization-2"
-_FIRST = "wellposed-diagonalization-1"  # without A and start: still read
+_FIRST = "wellposed-diagonalization-1"  # without A, start and balanced: still read
 _NOTES = ("format", "complex", "method", "converged", "start")
+_BALANCED = "balanced."  # how the names of its tensors begin
 
 
 def pack(fields: Mapping[str, Any]) -> bytes:
     """The bytes of a file with these fields of a ``Diagonalization``."""
     from safetensors.torch import save
 
-    tensors = {name: fields[name] for name in (*TENSORS, "A") if fields[name] is not None}
-    tensors |= {name: torch.as_tensor(fields[name], dtype=torch.float64) for name in NUMBERS}
-    pairs = [name for name, t in tensors.items() if t.is_complex()]
-    tensors |= {name: torch.view_as_real(tensors[name].resolve_conj()) for name in pairs}
+    tensors, pairs = _tensors(fields)
+    if fields["balanced"] is not None:
+        inner = _tensors({name: getattr(fields["balanced"], name) for name in (*TENSORS, "A", *NUMBERS)})[0]
+        tensors |= {_BALANCED + name: t for name, t in inner.items()}
     flat = {name: t.contiguous().cpu() for name, t in tensors.items()}
     texts = (_FORMAT, json.dumps(pairs), fields["method"], json.dumps(fields["converged"]), fields["start"])
     return save(flat, dict(zip(_NOTES, texts, strict=True)))
 
 
-def unpack(path: Path) -> dict[str, Any]:
-    """The fields of a ``Diagonalization`` from a file; whatever ``pack`` would not have written is refused."""
+def _tensors(fields: Mapping[str, Any]) -> tuple[dict[str, Tensor], list[str]]:
+    """What is saved of one diagonalisation, all real, and the names of what was complex."""
+    tensors = {name: fields[name] for name in (*TENSORS, "A") if fields[name] is not None}
+    tensors |= {name: torch.as_tensor(fields[name], dtype=torch.float64) for name in NUMBERS}
+    pairs = [name for name, t in tensors.items() if t.is_complex()]
+    return tensors | {name: torch.view_as_real(tensors[name].resolve_conj()) for name in pairs}, pairs
+
+
+def unpack(path: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The fields of a ``Diagonalization`` from a file, and those of its ``balanced`` where it has one.
+
+    Whatever ``pack`` would not have written is refused.
+    """
     tensors, notes = _read(path)
     if notes.get("format") not in (_FORMAT, _FIRST):
         raise RecordError(f"{path} holds {notes.get('format', 'something else')!r}, not {_FORMAT!r}")
     try:
         first = notes["format"] == _FIRST
         _check_names(notes, _NOTES[:-1] if first else _NOTES)
-        _check_names(tensors, (*NUMBERS, *TENSORS, *(("A",) if "A" in tensors and not first else ())))
+        outer = {name: t for name, t in tensors.items() if first or not name.startswith(_BALANCED)}
+        inner = {name.removeprefix(_BALANCED): t for name, t in tensors.items() if name not in outer}
+        for part in (outer, inner) if inner else (outer,):
+            _check_names(part, (*NUMBERS, *TENSORS, *(("A",) if "A" in part and not first else ())))
         converged, pairs = _json(notes, "converged", (True, False)), _json(notes, "complex", _COMPLEX)
-        for name, t in tensors.items():
-            if t.dtype != torch.float64:
-                raise RecordError(f"{name} holds {t.dtype}, not torch.float64")
-        for name in pairs:
-            if tensors[name].shape[-1:] != (2,):
-                raise RecordError(
-                    f"{name} has shape {tuple(tensors[name].shape)}, not pairs of real and imaginary parts"
-                )
-            tensors[name] = torch.view_as_complex(tensors[name])
-        _check_shapes(tensors)
-        _check_values(tensors)
+        known = {"method": notes["method"], "converged": converged, "start": notes.get("start", "")}
+        return _fields(outer, pairs) | known, _fields(inner, pairs) | known if inner else None
     except RecordError as error:
         raise RecordError(f"{path} is damaged, or from another version: {error}") from None
+
+
+def _fields(tensors: dict[str, Tensor], pairs: list[str]) -> dict[str, Any]:
+    """Tensors and numbers of one diagonalisation, checked."""
+    for name, t in tensors.items():
+        if t.dtype != torch.float64:
+            raise RecordError(f"{name} holds {t.dtype}, not torch.float64")
+    for name in pairs:
+        if name not in tensors or tensors[name].shape[-1:] != (2,):
+            shape = tuple(tensors[name].shape) if name in tensors else None
+            raise RecordError(f"{name} has shape {shape}, not pairs of real and imaginary parts")
+        tensors[name] = torch.view_as_complex(tensors[name])
+    _check_shapes(tensors)
+    _check_values(tensors)
     numbers = {name: tensors.pop(name) for name in NUMBERS}
-    numbers = {name: t if t.ndim else t.item() for name, t in numbers.items()}
-    return {**tensors, **numbers, "method": notes["method"], "converged": converged, "start": notes.get("start", "")}
+    return tensors | {name: t if t.ndim else t.item() for name, t in numbers.items()}
 
 
 _MODES = ["Lambda", "V", "V_inv"]

@@ -7,28 +7,51 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
+from wellposed.linalg._balance import balanced_lengths, to_lengths
+
 if TYPE_CHECKING:
     from wellposed.linalg._diagonalization import Diagonalization
 
 _LARGE = 64  # beyond, the bound takes longer than printing may: d.condition_bound still has it
-_BADLY_SCALED = 1e6  # ||A|| over the norm of A in balanced coordinates
+_BADLY_SCALED = 1e6  # ||A|| over its norm in balanced coordinates
 
 
 def summary(d: Diagonalization) -> str:
-    """Before and after, the bound, and warnings in words."""
-    what = f"{d.n} x {d.n} matrix" + (f", batch {tuple(d.batch_shape)}" if d.batch_shape else "")
+    """Before and after, the bound, and warnings in words; of a balanced one what holds there, and ``A`` as given."""
     part = f", half: {d.modes} modes stored" if d.modes < d.n else ""
-    start = f" from {d.start}" if d.start else ""
     unfinished = "" if d.converged else " (did not converge)"
+    coordinates = "" if d.balanced is None else ", in balanced coordinates"
+    rows = [f"Diagonalization of a {_what(d)} by {_how(d)}{part}{coordinates}{unfinished}"]
+    rows += _numbers(d if d.balanced is None else d.balanced)
+    if d.balanced is not None:
+        before = _before(d.condition_before)
+        rows.append(f"  A as given      ||E|| = {_size(d)}; kappa(V) {_before(d.condition)}, of A {before}")
+    return "\n".join(rows + [f"  warning         {text}" for text in _warnings(d)])
+
+
+def _what(d: Diagonalization) -> str:
+    return f"{d.n} x {d.n} matrix" + (f", batch {tuple(d.batch_shape)}" if d.batch_shape else "")
+
+
+def _how(d: Diagonalization) -> str:
+    """The candidate that won, and its seed."""
+    if not d.start:
+        return d.method
+    return f"{d.method}, {d.start}" if d.start.startswith("seed") else f"{d.method} from {d.start}"
+
+
+def _size(d: Diagonalization) -> str:
+    return f"{_show(d.norm_E)}, {_show(d.rel)} of ||A||"
+
+
+def _numbers(d: Diagonalization) -> list[str]:
     kind = "complex" if d.E.is_complex() else "real"
-    rows = [
-        f"Diagonalization of a {what} by {d.method}{start}{part}{unfinished}",
-        f"  perturbation    ||E|| = {_show(d.norm_E)}, {_show(d.rel)} of ||A||, {kind}",
+    return [
+        f"  perturbation    ||E|| = {_size(d)}, {kind}",
         f"  eigenvectors    kappa(V) = {_show(d.condition, '.4g')}, of A {_before(d.condition_before)}{_bound(d)}",
         f"  eigenvalues     max Re = {_show(d.abscissa)}, of A {_show(d.abscissa_before)}; smallest gap {_show(d.gap)}",
         f"  check           residual {_show(d.residual, '.1e')}, backward error {_show(d.backward_error)}",
     ]
-    return "\n".join(rows + [f"  warning         {text}" for text in _warnings(d)])
 
 
 def _bound(d: Diagonalization) -> str:
@@ -38,25 +61,24 @@ def _bound(d: Diagonalization) -> str:
 
 
 def _warnings(d: Diagonalization) -> list[str]:
+    """What should worry the reader: a stability that is gone, and a size that means little."""
     if d.batch_shape:
         return []
     found = []
     if d.abscissa >= 0 > d.abscissa_before:
         found.append("A is stable and A + E is not: pass stable=True, or a smaller perturbation")
     A = d._matrix.cpu().numpy()
-    balanced = _balanced_norm(A)
-    if balanced > 0 and np.linalg.norm(A, 2) > _BADLY_SCALED * balanced:
+    size, balanced = np.linalg.norm(A, 2), _balanced_norm(A)
+    if d.balanced is None and size > _BADLY_SCALED * balanced > 0:
         found.append(
-            f"A is badly scaled: ||A|| = {np.linalg.norm(A, 2):.1e}, and {balanced:.1e} in balanced coordinates "
-            "(scipy.linalg.matrix_balance); relative to the small entries E is large"
+            f"A is badly scaled, ||A|| = {size:.1e} but {balanced:.1e} in balanced coordinates: beside its small "
+            "entries E is large; pass balance=True to work there"
         )
     return found
 
 
 def _balanced_norm(A: np.ndarray) -> float:
-    from scipy.linalg import matrix_balance
-
-    return float(np.linalg.norm(matrix_balance(A, permute=False)[0], 2))
+    return float(np.linalg.norm(to_lengths(A, balanced_lengths(A)), 2))
 
 
 def _before(value: float | Tensor) -> str:
