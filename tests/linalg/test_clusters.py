@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
 from wellposed import eigenvector_condition, ptd
+from wellposed.linalg import gallery
 
 
 def unitary(n: int, seed: int, *, complex_valued: bool = False) -> Any:
@@ -81,3 +82,8 @@ def test_defective_clusters_stay_what_they_are(coupling: float):
     Q = unitary(3, 0)
     # Rounding splits the double eigenvalue by the root of it, and no further.
     assert eigenvector_condition(Q @ J @ Q.T) > 0.1 * (coupling / 2e-16) ** 0.5
+
+
+@pytest.mark.parametrize("name", ["jordan:40", "transient:32", "companion:12"])
+def test_long_jordan_blocks_stay_defective(name: str):
+    assert eigenvector_condition(gallery.matrix(name)) > 1e12

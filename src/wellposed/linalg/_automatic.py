@@ -7,6 +7,7 @@ docs/devdocs/auto.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,11 @@ from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._found import Clock, Found
 from wellposed.linalg._gaussian import gaussian
 from wellposed.linalg._matrix import Array, norm2
-from wellposed.linalg._optimized import Problem, refine
+from wellposed.linalg._optimized import STEADY, Problem, refine
 from wellposed.linalg._request import Request
 
 _PROMISE = np.log(1.3)  # what must be in reach, to first order, to go on where the closed form is good
-_WORTH = 1.3  # the closed form is kept unless kappa falls by this factor: its transfer functions are far better
+_WORTH = 1.2  # the closed form is kept unless kappa falls by this factor: its transfer functions are far better
 _SHIFTED = 0.999  # of the budget, spent on moving the spectrum to the left: a start that is stable wherever one is
 _UNIT = 1.0  # of eps: how far right an eigenvalue counts as much as a kappa larger by e^10 ...
 _MARGIN = 0.02  # ... and how far left of the axis it is asked to stay, as a penalty stops a little short of its goal
@@ -40,6 +41,10 @@ class Effort(NamedTuple):
 # and large matrices below a few tens of decompositions.
 _EFFORT = {32: Effort(6, 12, 3, 80), 64: Effort(4, 12, 2, 60), 128: Effort(3, 12, 1, 30), 255: Effort(2, 10, 0, 0)}
 _LEAST = Effort(1, 8, 0, 0)
+# Where stability hems in: up to which n how many random matrices are looked at, and how many evaluations are spent.
+_RANDOM = ((16, 96, 300), (32, 48, 150), (64, 24, 40))
+_SIZES = (1.0, 0.5, 0.2)  # of eps
+_FEW = 3
 _HURRY = Effort(1, 8, 0, 0)  # for searches that ask at many sizes
 
 
@@ -62,8 +67,48 @@ def improved(A: Array, request: Request, eps: float, closed: list[Found], clock:
         if not clock.over:
             result, _ = refine(problem, item.result, rough=True, evaluations=effort.evaluations, clock=clock)
             found.append(item._replace(result=result))
+    if effort.refined and not request.stable(closed[0].result):
+        found += _hemmed_in(problem, request, found, clock)
     found += [item._replace(result=moved) for item in found for moved in _moved_left(problem, request, item.result)]
     return sorted(found, key=lambda item: request.sort_key(item.result))
+
+
+def _hemmed_in(problem: Problem, request: Request, found: list[Found], clock: Clock) -> list[Found]:
+    """Minima where the closed form is unstable: from random neighbours that are not, and a penalty that bends more."""
+    assert problem.eps is not None
+    assert request.margin is not None
+    count, evaluations = next(((c, e) for size, c, e in _RANDOM if len(problem.A) <= size), (0, 0))
+    wide = replace(problem, margin=1.02 * request.margin + 0.3 * problem.eps, scale=10 * problem.eps)
+    best = min(found, key=lambda item: _merit(request, item.result, wide.eps or 1.0))
+    starts = [best, *_stable_draws(problem, request, count)[:_FEW]]
+    refined = []
+    for item in starts if evaluations else []:
+        if not clock.over:
+            clock.tell(f"optimising from {item.start}", item.result)
+            result, _ = refine(wide, item.result, stages=STEADY, evaluations=evaluations, clock=clock)
+            refined.append(Found(result, "optimized", True, item.start))
+    return refined
+
+
+def _stable_draws(problem: Problem, request: Request, count: int) -> list[Found]:
+    """Of so many random perturbations the stable ones, best first: of rank one and of full rank, in three sizes."""
+    A, n = problem.A, len(problem.A)
+    assert problem.eps is not None
+    rng = np.random.default_rng(request.seed)
+    stable = []
+    for k in range(count):
+        G = _gaussians(rng, (n, n), A) if k % 3 else np.outer(_gaussians(rng, (n,), A), _gaussians(rng, (n,), A))
+        E = _SIZES[k // 3 % 3] * problem.eps / norm2(G) * G
+        if np.linalg.eigvals(A + E).real.max() < 0:
+            stable.append(eigen(A, E))
+    stable = [item for item in stable if np.isfinite(item.balanced_condition)]
+    stable.sort(key=lambda item: item.balanced_condition)
+    return [Found(item, "optimized", start=f"a random stable neighbour, seed {request.seed}") for item in stable]
+
+
+def _gaussians(rng: np.random.Generator, shape: tuple[int, ...], A: Array) -> Array:
+    real = rng.standard_normal(shape)
+    return real + 1j * rng.standard_normal(shape) if np.iscomplexobj(A) else real
 
 
 def stable_problem(A: Array, request: Request, eps: float) -> Problem:

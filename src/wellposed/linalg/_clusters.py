@@ -64,7 +64,10 @@ def _basis(M: Array, lam: Array, scale: float) -> tuple[Array, Array] | None:
     factors[np.diag_indices(n)] += rounding * (factors.diagonal() == 0)  # if that hits another of the cluster
     Z = np.linalg.qr(np.random.default_rng(0).standard_normal((n, k)))[0]
     for _ in range(_SWEEPS):
-        Z = np.linalg.qr(lu_solve((factors, pivots), Z))[0]
+        solved = lu_solve((factors, pivots), Z)
+        if not np.isfinite(solved).all():  # a long Jordan block: powers of 1 / rounding
+            return None
+        Z = np.linalg.qr(solved)[0]
     small, turn = schur(Z.conj().T @ M @ Z, output="real" if np.isrealobj(Z) else "complex")[:2]
     Z, values = Z @ turn, small.diagonal()
     if not np.linalg.norm(M @ Z - Z * values) <= rounding * np.sqrt(k):

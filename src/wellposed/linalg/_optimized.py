@@ -21,6 +21,11 @@ from wellposed.linalg._matrix import Array, norm2, svd
 # Schatten exponents, the second close enough to the spectral norm for the digits asked for, and when to stop
 _STAGES = ((32.0, 1e-7), (256.0, 1e-10))
 _ROUGH = ((32.0, 1e-4),)
+# At a fixed size: kappa is flat near its minimum, and n singular values of E that are nearly equal still cost
+# log(n)/p. The last stage stands on a kink, and is not asked to converge.
+_SIZED = ((32.0, 1e-8), (256.0, 1e-10), (2048.0, 1e-12))
+STEADY = ((32.0, 1e-7),)
+"""Stages for minima that a penalty hems in: steps are small there long before the end."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,14 @@ def refine(
     start: Eigen,
     *,
     rough: bool = False,
+    stages: tuple[tuple[float, float], ...] | None = None,
     evaluations: int = 15000,
     clock: Clock | None = None,
 ) -> tuple[Eigen, bool]:
-    """The minimiser reached from ``start``, and whether the iteration converged; to a few percent if ``rough``."""
+    """The minimiser reached from ``start``, and whether the iteration converged; to a few percent if ``rough``.
+
+    ``stages``: others than these two choices.
+    """
     from scipy.optimize import minimize
 
     def check_time(_: Array) -> None:
@@ -67,7 +76,8 @@ def refine(
     scale = max(norm2(start.E), 1e-300)
     x[:-n] /= scale  # entries about as large as the log lengths beside them, which L-BFGS takes alike
     converged = False
-    for p, ftol in _ROUGH if rough else _STAGES:
+    usual = _ROUGH if rough else _STAGES if problem.eps is None else _SIZED
+    for p, ftol in stages or usual:
         if clock is not None and clock.over:
             converged = False
             break
@@ -76,7 +86,8 @@ def refine(
             _objective(problem, p, scale), x, jac=True, method="L-BFGS-B", options=options, callback=check_time
         )
         # At a kink of kappa the line search gives up with the gradient at rest but for rounding: a minimum too.
-        x, converged = found.x, bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
+        at_rest = bool(found.success) or bool(np.abs(found.jac).max() < 1e-3)
+        x, converged = found.x, at_rest or (converged and p == _SIZED[-1][0])
     E = scale * _unpack(x[:-n], n, problem.real)
     if not (np.isfinite(E).all() and E.any()):
         return start, False

@@ -18,7 +18,7 @@ from wellposed.linalg._optimized import Problem, refine, value
 from wellposed.linalg._request import Request
 
 _WELL_CONDITIONED = 10.0  # below this nobody needs a perturbation
-_WORTH = 1.3  # "auto" perturbs only where that lowers the condition number by this factor
+_WORTH = 1.2  # "auto" perturbs only where that lowers the condition number by this factor
 _SMALLER = (0.7, 0.5, 0.35, 0.25)  # of the size asked for
 _BEYOND = 0.25  # of ||A||: where more perturbation stops helping a stable spectrum
 _DRAWS = 4  # random matrices tried where the closed form does not do well
