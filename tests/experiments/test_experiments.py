@@ -13,7 +13,7 @@ from wellposed.report import verdicts
 
 RESULTS = Path(__file__).parents[2] / "results"
 OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
-SLOW = (*OPTIMISED, "decay-convergence", "resolvent-bound", "condition-vs-size")
+SLOW = (*OPTIMISED, "any-matrix", "decay-convergence", "resolvent-bound", "condition-vs-size")
 SLOW += ("failure-modes", "robustness", "ablation", "certificates")
 
 

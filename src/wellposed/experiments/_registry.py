@@ -33,6 +33,7 @@ NAMES = (
     "condition-vs-size",
     "pareto",
     "default-perturbation",
+    "any-matrix",
     "failure-modes",
     "robustness",
     "ablation",

@@ -13,6 +13,7 @@ from wellposed.plot._style import ramp
 from wellposed.records import Record
 from wellposed.report._ablation_figure import ablation
 from wellposed.report._lra_figure import lra
+from wellposed.report._matrix_figure import any_matrix
 from wellposed.report._noise_figures import certificates, robustness
 from wellposed.report._opening import headline, responses
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, standalone, to_svg
@@ -278,6 +279,7 @@ FIGURES: dict[str, Callable[[Data], Any]] = {
     "condition-vs-size": condition_vs_size,
     "pareto": pareto,
     "default-perturbation": default_perturbation,
+    "any-matrix": any_matrix,
     "failure-modes": failure_modes,
     "failure-modes-full": failure_modes,
     "robustness": robustness,
