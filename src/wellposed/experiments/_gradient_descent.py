@@ -9,7 +9,7 @@ import torch
 
 from wellposed.linalg import eigenvector_condition
 
-_STEPS = 300
+_STEPS = 200
 _RATE = 0.02  # of the largest entry at the start
 
 

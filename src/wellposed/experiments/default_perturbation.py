@@ -51,7 +51,7 @@ def run(track: Callable) -> Result:
 
 
 def _closed(n: int, rel: float) -> dict[str, Any]:
-    return {"n": n, "rel": rel} | _numbers(n, ptd(hippo.legs(n)[0], rel=rel, stable=False))
+    return {"n": n, "rel": rel} | _numbers(n, ptd(hippo.legs(n)[0], method="rank-one", rel=rel, stable=False))
 
 
 def _optimized(rel: float, wish: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from wellposed.linalg._optimized import STEADY, Problem, refine
 from wellposed.linalg._request import Request
 
 _PROMISE = np.log(1.3)  # what must be in reach, to first order, to go on where the closed form is good
-_WORTH = 1.2  # the closed form is kept unless kappa falls by this factor: its transfer functions are far better
+_WORTH = 1.27  # the closed form is kept unless kappa falls by this factor: its transfer functions are far better
 _SHIFTED = 0.999  # of the budget, spent on moving the spectrum to the left: a start that is stable wherever one is
 _UNIT = 1.0  # of eps: how far right an eigenvalue counts as much as a kappa larger by e^10 ...
 _MARGIN = 0.02  # ... and how far left of the axis it is asked to stay, as a penalty stops a little short of its goal

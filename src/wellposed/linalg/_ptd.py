@@ -58,7 +58,7 @@ def ptd(
 
     ``method``: ``"rank-one"`` is a closed form, 15 ms for n = 32 and a second for n = 256; ``"optimized"`` refines it
     by L-BFGS; ``"gaussian"`` is a seeded Ginibre matrix (Theorem 4); ``"auto"`` takes none where none is needed, the
-    closed form where it comes within 20 % of what a few dozen steps of descent reach from several starts, and else what
+    closed form where it comes within 27 % of what a few dozen steps of descent reach from several starts, and else what
     these reach.
 
     A real ``A`` gets a real ``E`` (unless ``field="complex"``), so its eigenvalues come in conjugate pairs.
