@@ -264,7 +264,7 @@ def test_impossible_margins():
         ptd(legs(32)[0], stable=True, method="gaussian")
     with pytest.raises(UnstableError, match="is to be negative, but A is zero: shift it"):
         ptd(np.zeros((3, 3)), stable=True)
-    with pytest.raises(UnstableError, match=r"reached 2\.?\d* "):
+    with pytest.raises(UnstableError, match=r"reached 1\.8 "):
         ptd([[2.0]], stable=True)
     # A margin that is met needs no perturbation where none is needed.
     assert ptd(-np.eye(3), margin=1.0).method == "none"
