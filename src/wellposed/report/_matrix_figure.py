@@ -26,10 +26,9 @@ def any_matrix(data: Data) -> Any:
     for ax, rel in zip(axes[:, 0], rels, strict=True):
         rows = [row for row in data["rows"] if row["rel"] == rel]
         _panel(ax, sorted(rows, key=lambda row: -row["methods"]["auto"]["condition"]))
-        ax.set_title(
-            f"κ(V) at {100 * rel:g} % of ‖A‖; grey: proved out of reach; hollow: unstable", loc="left", fontsize=9
-        )
-    axes[0, 0].legend(fontsize=7.5, loc="lower right", ncols=2)
+        ax.set_title(f"κ(V) at {100 * rel:g} % of ‖A‖; grey: out of reach", loc="left", fontsize=9)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=7.5, loc="outside lower center", ncols=3, title="hollow: unstable")
     return figure
 
 
@@ -45,9 +44,8 @@ def _panel(ax: Any, rows: list[Data]) -> None:
             face = "none" if hollow and marker != "x" else color
             label = style["label"] if not hollow else None
             x, y = zip(*mine, strict=True) if mine else ((), ())
-            ax.scatter(
-                x, y, s=14, marker=marker, facecolors=face, edgecolors=color, linewidths=0.9, label=label, zorder=3
-            )
+            look = {"marker": marker, "mfc": face, "mec": color, "label": label, "ms": 4, "mew": 0.9, "ls": ""}
+            ax.plot(x, y, zorder=3, **look)
     ax.set(xscale="log", xlim=(1, 1.3 * _FARTHEST), ylim=(-0.7, len(rows) - 0.3), yticks=list(places))
     ax.set_yticklabels([row["name"] for row in rows], fontsize=7.5)
     ax.tick_params(axis="y", length=0)
