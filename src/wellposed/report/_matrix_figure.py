@@ -9,7 +9,7 @@ from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot
 Data = dict[str, Any]
 _STYLES: dict[str, Data] = {
     "gaussian": {"color": SHADES[0], "marker": "x", "label": "best of 50 draws"},
-    "rank-one": {"color": S4D, "marker": "s", "label": "rank-one"},
+    "rank-one": {"color": S4D, "marker": "s", "label": "closed form"},
     "adam": {"color": SHADES[3], "marker": "^", "label": "Adam"},
     "optimized": {"color": THIRD, "marker": "D", "label": "optimized"},
     "auto": {"color": S4, "marker": "o", "label": "auto"},
