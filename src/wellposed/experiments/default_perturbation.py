@@ -15,7 +15,11 @@ SIZES = (16, 32, 64, 128)
 RELS = (0.001, 0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3)
 DEFAULT = 0.1
 COMPARED = 32
-WISHES: dict[str, dict[str, Any]] = {"as it comes": {}, "stable": {"stable": True}, "margin 0.5": {"margin": 0.5}}
+WISHES: dict[str, dict[str, Any]] = {
+    "as it comes": {"stable": False},
+    "stable": {"stable": True},
+    "margin 0.5": {"margin": 0.5},
+}
 
 
 def run(track: Callable) -> Result:
@@ -55,7 +59,7 @@ def _closed(n: int, rel: float) -> dict[str, Any]:
 
 
 def _optimized(rel: float, wish: str) -> dict[str, Any]:
-    d = ptd(hippo.legs(COMPARED)[0], method="optimized", rel=rel, **({"stable": False} | WISHES[wish]))
+    d = ptd(hippo.legs(COMPARED)[0], method="optimized", rel=rel, **WISHES[wish])
     return {"n": COMPARED, "rel": rel, "wish": wish, "converged": d.converged} | _numbers(COMPARED, d)
 
 
