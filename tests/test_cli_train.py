@@ -189,7 +189,7 @@ def test_without_a_name_presets_are_listed(capsys: pytest.CaptureFixture[str]):
         (["train", "scifar-s4d", "--device", "cup"], "unknown device 'cup'; did you mean 'cpu'"),
         (["train", "scifar-s4d", "--devices", "0"], "devices must be at least 1, got 0"),
         (["train", "scifar-s4d", "--nodes", "0"], "num_nodes must be at least 1, got 0"),
-        (["train", "scifar-s4d", "--strategy", "dpp"], "invalid strategy name: `strategy='dpp'`"),
+        (["train", "scifar-s4d", "--strategy", "dpp"], "invalid strategy name: `--strategy dpp`"),
         (["train", "scifar-s4d", "--run", ""], "a run needs a name"),
         (["sweep", "scifar-s4d"], "a sweep goes over something: --over optimizer.lr=0.001,0.01"),
         (["sweep", "scifar-s4d", "--over", "seed=1", "--over", "seed=2"], "--over seed comes twice"),

@@ -102,7 +102,6 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: DenseSystem([[-1 + 1j]], [1.0], [1.0]).to_real(), NotRealError, r"imaginary part reaches \d\.\de"),
     (lambda: DiagonalSystem(-np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1))).to_pairs(), ShapeError, r"sys\[i\]"),
-    (lambda: DiagonalSystem(-np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1))).to_real(), ShapeError, r"sys\[i\]"),
 ]
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from subprocesses import python
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "attention.py"
 
 
+@pytest.mark.slow
 def test_tiny(tmp_path: Path):
     as_a_script = f"import runpy, sys; sys.path[0], sys.argv[0] = {str(BENCHMARK.parent)!r}, {str(BENCHMARK)!r}"
     code = f"{as_a_script}; runpy.run_path(sys.argv[0], run_name='__main__')"

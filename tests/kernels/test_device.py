@@ -64,10 +64,10 @@ def gradients(layer: nn.Module, u: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("make", LAYERS)
 def test_parameters_of_half_the_width(make, kind):
     """Their gradients are those of the same numbers in float64, rounded once."""
-    layer = make(3, 8, seed=0, mode="triton", device=DEVICE).to(kind)
+    layer = make(2, 4, seed=0, mode="triton", device=DEVICE).to(kind)
     twin = copy.deepcopy(layer).double()
     twin.mode = "conv"
-    u = torch.randn(2, 70, 3, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    u = torch.randn(1, 20, 2, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     for found, right in zip(gradients(layer, u), gradients(twin, u.double()), strict=True):
         assert found.dtype == kind
         assert (found - right).abs().max() < 2 * torch.finfo(kind).eps * right.abs().max()

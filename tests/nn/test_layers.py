@@ -469,7 +469,11 @@ def call_with(layer: Any, **options: Any) -> Any:
         (lambda: S4PTD(3, 32, rel=0.1, method="gaussian"), UnstableError, "gaussian"),
         (lambda: S4PTD(3, 8, perturbation=ptd(hippo.legs(6)[0], stable=True)), ShapeError, "8 x 8"),
         (lambda: S4PTD(3, perturbation=ptd(hippo.legt(6)[0], stable=True)), ArgumentError, "another matrix"),
-        (lambda: S4PTD(3, perturbation=ptd(hippo.legs(16)[0], rel=0.3)), UnstableError, r"max Re\(Lambda\) = 0\.\d"),
+        (
+            lambda: S4PTD(3, perturbation=ptd(hippo.legs(16)[0], rel=0.3, stable=False)),
+            UnstableError,
+            r"max Re\(Lambda\) = 0\.\d",
+        ),
         (lambda: S4PTD(3, hippo=(-torch.eye(3), torch.ones(2))), ShapeError, r"\(3, 3\) and \(2,\)"),
         (lambda: S4PTD(3, 6, hippo="leg"), UnknownNameError, "did you mean"),
         (lambda: S4PTD(3, hippo=(torch.eye(3), torch.ones(3))), UnstableError, "max Re"),

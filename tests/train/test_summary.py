@@ -133,6 +133,7 @@ def test_a_page_that_is_missing_is_made_when_the_run_is_called_again(finished: P
 
 
 def test_a_run_begun_anew_forgets_the_old_page(tmp_path: Path):
+    run(config(epochs=1), tmp_path, datasets=splits(), summary=False, **QUIET)
     for name in ("summary.html", "analysis.json"):
         (tmp_path / name).write_text("{}")
     run(config(epochs=1), tmp_path, datasets=splits(), summary=False, resume=False, **QUIET)
