@@ -14,6 +14,9 @@ RECORDS ?= results
 # The matrices here are small: threads of the linear algebra library would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
+# Tests start many processes: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: reproduce test test-slow bench docs lint-js vendor clean
 .DELETE_ON_ERROR:
 

@@ -118,6 +118,7 @@ def test_a_mistake_ends_the_process_with_one_line_and_no_traceback(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_reproduce_one_experiment_alone(tmp_path: Path):
     done = wellposed("reproduce", "impulse-divergence", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -137,6 +138,7 @@ def test_report_draws_without_computing(tmp_path: Path):
     assert {path.stem for path in (tmp_path / "svg").iterdir()} >= {*NAMES, "headline"}
 
 
+@pytest.mark.slow
 def test_diagonalize_reads_matrices_and_saves_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     A = legs(12)[0].numpy()
     np.save(tmp_path / "a.npy", A)

@@ -92,6 +92,7 @@ def test_runs_are_listed_and_compared(
     assert "seed" not in rows
 
 
+@pytest.mark.slow
 def test_sweeps_train_every_combination_and_are_listed(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -214,6 +215,7 @@ def test_options_are_spelled_in_any_way():
     assert spelled_out(train, ["--help"]) == ["--help"]
 
 
+@pytest.mark.slow
 def test_training_without_the_packages_of_the_command_line(tmp_path: Path):
     blocked = f"import sys; sys.modules.update(dict.fromkeys({BLOCKED}))"
     code = f"{blocked}; import runpy; sys.argv[0] = 'train'; runpy.run_module('wellposed.train', run_name='__main__')"

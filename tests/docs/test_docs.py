@@ -22,6 +22,7 @@ LONG = {
     "docs/tutorials/layers.md",
     "docs/tutorials/own-data.md",
     "docs/tutorials/spikes.md",
+    "docs/tutorials/when-eig-lies.md",
     "docs/howto/own-initialisation.md",
     "docs/howto/compile-export.md",
     "docs/howto/several-gpus.md",

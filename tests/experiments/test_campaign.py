@@ -134,6 +134,7 @@ def test_a_record_says_where_a_run_departs_from_its_preset(tmp_path: Path):
     assert changed(plain.config.replace(epochs=3, name="scifar-s4d")) == "epochs = 3"
 
 
+@pytest.mark.slow
 def test_every_number_says_where_it_comes_from(places: dict[str, Any], tmp_path: Path):
     record = run_full("failure-modes", seeds=[1], **places)
     assert record.experiment == "failure-modes-full"
@@ -441,6 +442,7 @@ def test_a_model_that_travels_is_measured_on_fresh_data(tmp_path: Path, monkeypa
         _shipped.ship(done, tmp_path / "weights")
 
 
+@pytest.mark.slow
 def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):
     """Finished runs, before training and after it; a run that was stopped is named."""
     (tmp_path / "data").mkdir()

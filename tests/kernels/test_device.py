@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 pytest.importorskip("triton")
 
+from covering import covering
 from subprocesses import run_python
 from wellposed.errors import ArgumentError
 from wellposed.nn import S4, S4D, S4PTD, S5PTD, SequenceClassifier
@@ -25,13 +26,15 @@ NEWER = "torch.backends.cuda.matmul.fp32_precision"
 @pytest.mark.parametrize(
     ("switched", "found"),
     [
-        ("", "tf32x3"),
-        ("torch.set_float32_matmul_precision('high')", "tf32"),
-        ("torch.set_float32_matmul_precision('medium')", "tf32"),
         (f"{NEWER} = 'tf32'", "tf32"),
-        ("torch.backends.fp32_precision = 'tf32'", "tf32"),
-        (f"{NEWER} = 'tf32'; torch.set_float32_matmul_precision('highest')", "tf32x3"),
         (f"torch.set_float32_matmul_precision('high'); {NEWER} = 'ieee'", "tf32x3"),
+        pytest.param("", "tf32x3", marks=pytest.mark.slow),
+        pytest.param("torch.set_float32_matmul_precision('high')", "tf32", marks=pytest.mark.slow),
+        pytest.param("torch.set_float32_matmul_precision('medium')", "tf32", marks=pytest.mark.slow),
+        pytest.param("torch.backends.fp32_precision = 'tf32'", "tf32", marks=pytest.mark.slow),
+        pytest.param(
+            f"{NEWER} = 'tf32'; torch.set_float32_matmul_precision('highest')", "tf32x3", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_either_of_pytorchs_switches_is_followed(switched, found):
@@ -60,8 +63,7 @@ def gradients(layer: nn.Module, u: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(layer(u).pow(2).sum(), list(layer.parameters())))
 
 
-@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("make", LAYERS)
+@pytest.mark.parametrize(("make", "kind"), covering(LAYERS, [torch.bfloat16, torch.float16], every=2))
 def test_parameters_of_half_the_width(make, kind):
     """Their gradients are those of the same numbers in float64, rounded once."""
     layer = make(2, 4, seed=0, mode="triton", device=DEVICE).to(kind)

@@ -205,7 +205,8 @@ def test_of_a_shared_system_states_are_kept(d_model: int, kept: list[int], toget
     assert sorted(t.numel() // 1024 for t in found.values() if t.numel() >= 1024) == kept
 
 
-@pytest.mark.parametrize("layer", [S4D, slow(S5PTD)])
+@pytest.mark.slow
+@pytest.mark.parametrize("layer", [S4D, S5PTD])
 def test_autocast(layer: type[SequenceLayer], together: list[Any], monkeypatch: pytest.MonkeyPatch):
     """The way around stays float32, and all is as near to float64 as when norm and layer are called by themselves."""
     half = {torch.float32: torch.bfloat16}

@@ -10,6 +10,7 @@ from run_folder import make
 from wellposed.experiments import NAMES
 from wellposed.report import save_run_summary
 
+pytestmark = pytest.mark.slow  # drawing the page, a browser
 AXE = Path(__file__).parents[1] / "explorer" / "vendor" / "axe.min.js"
 
 

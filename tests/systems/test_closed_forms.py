@@ -39,7 +39,8 @@ def test_on_the_imaginary_axis(omega: float):
             assert complex(f(-s, N, l=l)) == complex(f(s, N, l=l)).conjugate()
 
 
-@pytest.mark.parametrize("l", [1, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("l", [1, 500])
 def test_inside_the_spikes(l: int):
     # 1 + a is about 1e-7 there, so the last digits of a, at 1e-15, are worth 1e-8.
     found = spikes(N, l, last=3)

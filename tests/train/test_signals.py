@@ -19,9 +19,8 @@ from wellposed.train._stop import stopping_on_signals
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run_with_a_checkpoint(number: signal.Signals, code: int, tmp_path: Path):
     (tmp_path / "data").mkdir()
     job = ["tiny-sinusoids-extrap-s4d", "--set", "epochs=100000", "--data", "data", "--run", "long"]

@@ -125,6 +125,7 @@ def test_what_was_before_is_what_the_run_began_with(finished: Path):
             assert layer[when]["dt"] == pytest.approx(spectra[f"{when}.{number}.dt"].tolist(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_page_that_is_missing_is_made_when_the_run_is_called_again(finished: Path):
     (finished / "summary.html").unlink()
     model = MODEL | {"layer": "s4ptd", "n_layers": 2}

@@ -201,6 +201,7 @@ def test_a_stopped_sweep_is_moved_and_goes_on(tmp_path: Path):
     check_long_run(tmp_path / "there/a", 2, tmp_path / "alone")
 
 
+@pytest.mark.slow
 def test_a_process_stops_when_its_time_is_up_and_when_nobody_is_left(tmp_path: Path):
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     (tmp_path / "data").mkdir()

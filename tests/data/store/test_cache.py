@@ -425,6 +425,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path: Path, parts:
     settled(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_part_damaged_after_a_kill_is_made_again(tmp_path: Path):
     process = slow(tmp_path, 0.5)
     wait_until(lambda: len(list(tmp_path.glob("prepared/.slow-*/parts-*.npz"))) >= 4, process)
@@ -438,6 +439,7 @@ def test_a_part_damaged_after_a_kill_is_made_again(tmp_path: Path):
     assert_it_goes_on(tmp_path)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_build_it_once(tmp_path: Path):
     processes = [slow(tmp_path, 0.05) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in processes]

@@ -77,7 +77,7 @@ def test_the_evaluator_knows_the_published_semantics():
     assert value("[MIN 4 [MED 9 0 8 1 ] ]") == 4
 
 
-@pytest.mark.parametrize("count", [4000, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_every_label_is_the_value_of_its_expression(many: SequenceDataset, count: int):
     assert [value(text) for text in expressions(many, count)] == many.y[:count].tolist()
     assert len(rows(many)) == len(many)

@@ -35,7 +35,7 @@ def geometry(pictures: Pictures, i: int):
     return snakes, short
 
 
-@pytest.mark.parametrize("name", ["hard", "easy", "x17"])
+@pytest.mark.parametrize("name", ["easy", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hard", "x17"))])
 def test_the_picture_is_what_its_geometry_says(name: str):
     parameters, _ = SAMPLES[name]
     pictures = sample(name)
@@ -50,7 +50,11 @@ SMALL_X = dataclasses.replace(PATHX, contour_length=8, distractors=4, distractor
 
 @pytest.mark.parametrize(
     ("parameters", "count"),
-    [(PATHFINDER32, 10), (EASY, 20), (SMALL_X, 4), pytest.param(PATHX, 1, marks=pytest.mark.slow)],
+    [
+        (EASY, 20),
+        (SMALL_X, 4),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in [(PATHFINDER32, 10), (PATHX, 1)]),
+    ],
 )
 def test_the_plain_transcription_grows_the_same_picture(parameters: Parameters, count: int):
     pictures = generate(count, parameters, seed=3)

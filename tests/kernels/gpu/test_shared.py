@@ -64,7 +64,10 @@ def _nan_in_fresh_memory(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("_nan_in_fresh_memory")
 @pytest.mark.parametrize(
     ("length", "batch", "modes", "directions"),
-    [(1, 1, 33, 2), (2, 3, 1, 2), (2, 1, 33, 1), (63, 1, 2, 1), (63, 3, 33, 2), (500, 3, 1, 1), (500, 1, 2, 2)],
+    [
+        *[(1, 1, 33, 2), (2, 3, 1, 2), (2, 1, 33, 1), (63, 1, 2, 1), (500, 1, 2, 2)],
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in [(63, 3, 33, 2), (500, 3, 1, 1)]),
+    ],
 )
 def test_odd_shapes(length: int, batch: int, modes: int, directions: int):
     compare(some(length, batch, modes=modes, directions=directions, channels=5))
