@@ -111,4 +111,4 @@ STREAMS = tuple(
 )
 LONG = (Case("S4-PTD 4 x 64, 1 x 1048576", "s4ptd", 1, 2**20, 64, options=S4_64, depth=4),)
 COMPILE = (Case("S4-PTD 4 x 128, 64 x 1024", "s4ptd", 64, 1024, 128, options=S4_64, depth=4, block=S4_BLOCK),)
-PROFILES = LAYERS[:2]
+PROFILES = (*LAYERS[:2], STEPS[0])

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from cases import COMPILE, ERRORS, LAYERS, LONG, PROFILES, STEPS, STREAMS, Case
 from textbook import How, Textbook, convolve
-from timing import PRECISIONS, Measured, Run, autocast, copy_milliseconds, measure, milliseconds, multiplying, release
+from timing import PRECISIONS, Measured, Run, autocast, copy_milliseconds, measure, multiplying, release
 from wellposed.nn import SequenceClassifier, SequenceLayer
 from wellposed.records import provenance
 
@@ -145,7 +145,7 @@ def _met(found: float | None, bar: float | None) -> bool | None:
 
 
 def error_rows(case: Case, device: str) -> Iterator[Row]:
-    """Values and every gradient against the textbook in float64: norm of the difference over the norm."""
+    """Values and every gradient against the textbook in float64, norm of the difference over the norm; and the time."""
     layer = case.make_layer().to(device)
     generator = torch.Generator(device).manual_seed(0)
     # Numbers that bf16 can hold, so that what is measured is the arithmetic and not the rounding of the input.
@@ -157,9 +157,11 @@ def error_rows(case: Case, device: str) -> Iterator[Row]:
         kind = torch.bfloat16 if precision == "bf16" else torch.float32
         with multiplying(precision):
             found = _all_of(layer, u.to(kind), dy.to(kind), device, precision)
+            ours = measure(layer_pass(layer, case, device, precision), device)
         errors = {name: _distance(found[name], right) for name, right in exact.items()}
         bar, worst = ERROR_BARS.get(precision), max(errors.values())
-        yield {"row": case.name, "precision": precision, "errors": errors, "bar": bar, "met": _met(worst, bar)}
+        row = {"row": case.name, "precision": precision, "errors": errors, "ours": ours}
+        yield row | {"bar": bar, "met": _met(worst, bar)}
     release()
 
 
@@ -209,22 +211,27 @@ def long_rows(case: Case, device: str) -> Iterator[Row]:
 
 
 def profile_rows(case: Case, device: str) -> Iterator[Row]:
-    """Where the time of a pass goes: milliseconds and launches of each kernel, and the host's time for all of it."""
-    from torch.profiler import ProfilerActivity, profile
+    """Where the time of a pass goes: milliseconds and calls of each kernel, and of what the host does meanwhile."""
+    from torch.profiler import ProfilerActivity
 
     with multiplying("high"):
         run = _pass(case, device, "high")
         for _ in range(3):
             run()
-        activity = ProfilerActivity.CUDA if device == "cuda" else ProfilerActivity.CPU
-        with profile(activities=[activity]) as seen:
-            run()
-            _now(device)
-        called = milliseconds(run, device)
-    of = "self_device_time_total" if device == "cuda" else "self_cpu_time_total"
-    kernels = {each.key: [getattr(each, of) / 1e3, each.count] for each in seen.key_averages() if getattr(each, of)}
-    ordered = dict(sorted(kernels.items(), key=lambda item: -item[1][0]))
-    yield {"row": case.name, "precision": "high", "kernels": ordered, "called": called}
+        host = _profiled(run, device, ProfilerActivity.CPU, "self_cpu_time_total")
+        kernels = _profiled(run, device, ProfilerActivity.CUDA, "self_device_time_total") if device == "cuda" else host
+    yield {"row": case.name, "precision": "high", "kernels": kernels, "host": host}
+
+
+def _profiled(run: Run, device: str, activity: Any, of: str) -> dict[str, list[float]]:
+    """The 20 longest of one pass. Each side is watched by itself: watching one slows the other."""
+    from torch.profiler import profile
+
+    with profile(activities=[activity]) as seen:
+        run()
+        _now(device)
+    found = {each.key: [getattr(each, of) / 1e3, each.count] for each in seen.key_averages() if getattr(each, of)}
+    return dict(sorted(found.items(), key=lambda item: -item[1][0])[:20])
 
 
 def compile_rows(case: Case, device: str) -> Iterator[Row]:

@@ -36,32 +36,33 @@ def speed(rows: list[Row]) -> Iterator[str]:
         "called, tf32",
         "published",
         "textbook",
+        "cuFFT alone",
         "scan",
         "bytes alone",
         "MiB: ours, textbook",
     )
     yield _line("ms, a graph replayed", *heads)
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "|---" * (1 + len(heads)) + "|"
     for name in dict.fromkeys(row["row"] for row in timed):
         of = {row["precision"]: row for row in timed if row["row"] == name}
         own = [_barred(of[p]["ours"]["graph"], of[p]["bar"], of[p]["met"]) if p in of else "" for p in PRECISIONS]
         row = of["high"]
         called = _barred(row["ours"]["eager"], row.get("eager_bar"), row.get("eager_met"))
-        beside = [_number(_time(row.get(kind))) for kind in ("textbook", "scan")]
+        beside = [_number(_time(row.get(kind))) for kind in ("textbook", "cufft", "scan")]
         memory = f"{row['ours']['bytes'] / 2**20:.0f}, {row['textbook']['bytes'] / 2**20:.0f}"
         yield _line(name, *own, called, _number(row["published"]), *beside, _number(row["floor"]), memory)
 
 
 def errors(rows: list[Row]) -> Iterator[str]:
-    """Values, the gradient of the input, and the worst gradient of a parameter."""
-    yield "| relative error, 16384 steps | mode | values | input | worst parameter |"
-    yield "|---|---|---|---|---|"
-    for row in (row for row in rows if row["section"] == "errors"):
-        found = dict(row["errors"])
-        values, du = found.pop("y"), found.pop("du")
-        worst = max(found, key=found.__getitem__)
-        mode = PRECISIONS[row["precision"]]
-        yield _line(row["row"], mode, f"{values:.1e}", f"{du:.1e}", f"{found[worst]:.1e} (`{worst}`)")
+    """Of values, and of every gradient; and how long it takes to be so precise."""
+    rows = [row for row in rows if row["section"] == "errors"]
+    names = list(dict.fromkeys(name for row in rows for name in row["errors"]))
+    heads = [{"y": "values", "du": "input"}.get(name, f"`{name}`") for name in names]
+    yield _line("relative error, 16384 steps", "mode", "ms", *heads)
+    yield "|---" * (3 + len(heads)) + "|"
+    for row in rows:
+        found = [f"{row['errors'][name]:.0e}" if name in row["errors"] else "" for name in names]
+        yield _line(row["row"], PRECISIONS[row["precision"]], _number(_time(row.get("ours"))), *found)
 
 
 def streams(rows: list[Row]) -> Iterator[str]:
@@ -73,14 +74,15 @@ def streams(rows: list[Row]) -> Iterator[str]:
 
 
 def profiles(rows: list[Row]) -> Iterator[str]:
-    """Kernels of a pass."""
-    yield "| pass, tf32 | where its time goes, microseconds (launches) | kernels together | called |"
+    """Kernels of a pass, and what keeps the host busy."""
+    yield "| pass, tf32 | on | where its time goes, microseconds (calls) | together |"
     yield "|---|---|---|---|"
     for row in (row for row in rows if row["section"] == "profile"):
-        kernels = {name: value for name, value in row["kernels"].items() if not name.startswith("Activity")}
-        parts = ", ".join(f"`{name[:40]}` {1e3 * ms:.0f} ({count})" for name, (ms, count) in list(kernels.items())[:8])
-        total = sum(ms for ms, _ in kernels.values())
-        yield _line(row["row"], parts, f"{1e3 * total:.0f}", f"{1e3 * row['called']:.0f}")
+        for place, what in {"the card": row["kernels"], "the host": row.get("host", {})}.items():
+            parts = {name: value for name, value in what.items() if not name.startswith("Activity")}
+            if parts:
+                longest = (f"`{name[:40]}` {1e3 * ms:.0f} ({count})" for name, (ms, count) in list(parts.items())[:8])
+                yield _line(row["row"], place, ", ".join(longest), f"{sum(1e3 * ms for ms, _ in parts.values()):.0f}")
 
 
 TABLES = {"speed": speed, "errors": errors, "streams": streams, "profiles": profiles}
