@@ -216,3 +216,6 @@ def test_errors():
         FlexConv(4, length=50, rate=99)
     with pytest.raises(ArgumentError, match="length = 1"):
         FlexConv(4, length=1)
+    for make in (SelfAttention, HierarchicalAttention, LunaAttention, FlexConv):
+        with pytest.raises(ArgumentError, match=r"dtype = torch\.int32 will not do"):
+            make(8, dtype=torch.int32)

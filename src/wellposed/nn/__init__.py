@@ -12,6 +12,7 @@ from wellposed.nn._liquid import LiquidS4, LiquidS4Config
 from wellposed.nn._luna import LunaAttention, LunaConfig
 from wellposed.nn._mimo import MIMOConfig
 from wellposed.nn._model_config import ModelConfig
+from wellposed.nn._multi_head import MultiHeadConfig
 from wellposed.nn._noise import FourierNoise, fourier_noise
 from wellposed.nn._norms import MaskedBatchNorm
 from wellposed.nn._pair_classifier import PairClassifier
@@ -53,6 +54,7 @@ __all__ = [
     "MIMOOptions",
     "MaskedBatchNorm",
     "ModelConfig",
+    "MultiHeadConfig",
     "PairClassifier",
     "ResidualBlock",
     "S4Config",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
@@ -16,57 +16,26 @@ from wellposed.nn._config import built_from
 from wellposed.nn._dot_product import Heads, dot_product_attention, join_heads
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths, as_lengths
+from wellposed.nn._multi_head import MultiHeadConfig, projections
 from wellposed.nn._seeded import seeded
-from wellposed.nn._tied_dropout import checked_probability
 from wellposed.nn._tracing import readable
-from wellposed.nn._weights import xavier_
 
 _BASE = 10000.0  # slowest rotation of a pair of channels, in steps a radian (Su et al., 2021, RoFormer)
 
 
-@dataclass(frozen=True)
-class AttentionConfig:
-    """What attention takes."""
+@dataclass(frozen=True, kw_only=True)
+class AttentionConfig(MultiHeadConfig):
+    """What attention takes besides."""
 
-    d_model: int
-    """Channels."""
-    n_heads: int = 4
-    """Heads, each of ``d_attention / n_heads`` channels, an even number with rotary positions."""
-    _: KW_ONLY
-    d_attention: int | None = None
-    """Channels of queries, keys and values, all heads together; ``d_model`` unless given."""
     rotary: bool = True
-    """Whether queries and keys turn with their steps; without it attention knows no order."""
-    causal: bool = False
-    """Whether a step sees only itself and those before it."""
-    bias: bool = True
-    """Whether the linear maps have one."""
-    dropout: float | int = 0.0
-    """Of the attention weights."""
-    xavier: bool = False
-    """Whether weights start as in the Transformer of the Long Range Arena, not as PyTorch's linear maps do."""
-    seed: int | None = None
-    """The same weights whatever else draws random numbers."""
-    device: Any = None
-    dtype: torch.dtype | None = None
+    """Whether queries and keys turn with their steps, each head then of an even number of channels; without it
+    attention knows no order."""
 
     def __post_init__(self) -> None:
-        heads, wide = positive_int(self.n_heads, "n_heads"), positive_int(self.width, "d_attention")
-        positive_int(self.d_model, "d_model")
-        name = "d_model" if self.d_attention is None else "d_attention"
-        if self.rotary and wide % (2 * heads):
-            raise ArgumentError(
-                f"{name} = {wide} must be a multiple of 2 n_heads = {2 * heads}: "
-                "rotary positions turn the channels of each head in pairs"
-            )
-        if wide % heads:
-            raise ArgumentError(f"{name} = {wide} must be a multiple of n_heads = {heads}")
-        checked_probability(self.dropout)
-
-    @property
-    def width(self) -> int:
-        """Channels of queries, keys and values."""
-        return self.d_model if self.d_attention is None else self.d_attention
+        if self.rotary:  # first: it asks for more than heads alone do
+            pairs = 2 * positive_int(self.n_heads, "n_heads")
+            self._check_width(pairs, "2 n_heads", ": rotary positions turn the channels of each head in pairs")
+        super().__post_init__()
 
 
 class SelfAttention(SequenceLayer):
@@ -91,16 +60,10 @@ class SelfAttention(SequenceLayer):
         self.n_heads = config.n_heads
         self.causal = config.causal
         self.dropout = float(config.dropout)
-        place = torch.get_default_device() if config.device is None else config.device
         self.width, self.rotary = config.width, config.rotary
-        size, bias = config.d_model, config.bias
         with seeded(config.seed):
-            self.qkv = nn.Linear(size, 3 * self.width, bias=bias, dtype=config.dtype)
-            self.out = nn.Linear(self.width, size, bias=bias, dtype=config.dtype)
-            if config.xavier:
-                xavier_(self.qkv, parts=3)
-                xavier_(self.out)
-        self.to(place)
+            self.qkv, self.out = projections(config)
+        self.to(torch.get_default_device() if config.device is None else config.device)
 
     @property
     def compute_dtype(self) -> torch.dtype:

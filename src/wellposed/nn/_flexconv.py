@@ -19,7 +19,7 @@ from wellposed.kernels.device import exporting
 from wellposed.kernels.fft import convolve
 from wellposed.nn._config import built_from
 from wellposed.nn._continuous_kernels import GENERATORS, Generator, make_generator
-from wellposed.nn._initial import check_name
+from wellposed.nn._initial import check_dtype, check_name
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._seeded import seeded
@@ -69,6 +69,7 @@ class FlexConvConfig:
         checked_rate(self.rate, self.length)
         if self.d_output is not None:
             positive_int(self.d_output, "d_output")
+        check_dtype(self.dtype)
 
 
 def checked_rate(rate: float | int, length: int) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -16,55 +16,26 @@ from wellposed.nn._dot_product import join_heads
 from wellposed.nn._hierarchy import Hierarchy, attend
 from wellposed.nn._layer import keep_length
 from wellposed.nn._lengths import Lengths
+from wellposed.nn._multi_head import MultiHeadConfig, projections
 from wellposed.nn._seeded import seeded
-from wellposed.nn._tied_dropout import checked_probability
-from wellposed.nn._weights import xavier_
 from wellposed.nn._whole_sequence import WholeSequenceLayer
 
 _BIAS_STD = 0.1  # of the authors' relative bias
 
 
-@dataclass(frozen=True)
-class HierarchicalConfig:
-    """What hierarchical attention takes."""
+@dataclass(frozen=True, kw_only=True)
+class HierarchicalConfig(MultiHeadConfig):
+    """What hierarchical attention takes besides."""
 
-    d_model: int
-    """Channels."""
-    n_heads: int = 4
-    """Heads, each of ``d_attention / n_heads`` channels."""
-    _: KW_ONLY
     block: int = 16
     """Steps that see each other and their neighbours exactly, an even number; ``N_r`` in the paper."""
-    d_attention: int | None = None
-    """Channels of queries, keys and values, all heads together; ``d_model`` unless given."""
-    causal: bool = False
-    """Whether a step sees only itself and those before it."""
     relative_bias: bool = False
     """Whether scores have a learned part for each distance, ``4 block - 1`` a head, the same at every level."""
-    bias: bool = True
-    """Whether the linear maps have one."""
-    dropout: float | int = 0.0
-    """Of the attention weights."""
-    xavier: bool = False
-    """Whether weights start as in the Transformer of the Long Range Arena, not as PyTorch's linear maps do."""
-    seed: int | None = None
-    """The same weights whatever else draws random numbers."""
-    device: Any = None
-    dtype: torch.dtype | None = None
 
     def __post_init__(self) -> None:
-        positive_int(self.d_model, "d_model")
-        heads, name = positive_int(self.n_heads, "n_heads"), "d_model" if self.d_attention is None else "d_attention"
-        if positive_int(self.width, name) % heads:
-            raise ArgumentError(f"{name} = {self.width} must be a multiple of n_heads = {heads}")
+        super().__post_init__()
         if positive_int(self.block, "block") % 2:
             raise ArgumentError(f"block = {self.block} must be even: a level joins the halves of two blocks")
-        checked_probability(self.dropout)
-
-    @property
-    def width(self) -> int:
-        """Channels of queries, keys and values."""
-        return self.d_model if self.d_attention is None else self.d_attention
 
 
 class HierarchicalAttention(WholeSequenceLayer):
@@ -88,18 +59,13 @@ class HierarchicalAttention(WholeSequenceLayer):
         super().__init__(config.d_model, bidirectional=not config.causal)
         self.n_heads, self.block, self.causal = config.n_heads, config.block, config.causal
         self.dropout = float(config.dropout)
-        place = torch.get_default_device() if config.device is None else config.device
         with seeded(config.seed):
-            self.qkv = nn.Linear(config.d_model, 3 * config.width, bias=config.bias, dtype=config.dtype)
-            self.out = nn.Linear(config.width, config.d_model, bias=config.bias, dtype=config.dtype)
-            if config.xavier:
-                xavier_(self.qkv, parts=3)
-                xavier_(self.out)
+            self.qkv, self.out = projections(config)
             self.relative_bias = None
             if config.relative_bias:
                 start = torch.randn(config.n_heads, 4 * config.block - 1, dtype=config.dtype)
                 self.relative_bias = nn.Parameter(_BIAS_STD * start)
-        self.to(place)
+        self.to(torch.get_default_device() if config.device is None else config.device)
 
     def undecayed_parameters(self) -> tuple[str, ...]:
         """A bias, if one of its own kind."""

@@ -13,7 +13,7 @@ from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._config import built_from
 from wellposed.nn._dot_product import dot_product_attention, join_heads, split_heads
-from wellposed.nn._initial import check_name
+from wellposed.nn._initial import check_dtype, check_name
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import checked_probability
@@ -56,6 +56,7 @@ class LunaConfig:
             positive_int(self.packed, "packed")
         checked_probability(self.dropout)
         check_name("init", self.init, INITS)
+        check_dtype(self.dtype)
 
 
 class LunaAttention(WholeSequenceLayer):
