@@ -17,6 +17,7 @@ from wellposed.errors import ArgumentError
 from wellposed.kernels import as_float64
 from wellposed.kernels.device import exporting
 from wellposed.kernels.fft import convolve
+from wellposed.kernels.layout import rows
 from wellposed.nn._config import built_from
 from wellposed.nn._continuous_kernels import GENERATORS, Generator, make_generator
 from wellposed.nn._initial import check_dtype, check_name
@@ -195,4 +196,4 @@ def _convolved(
     if exporting():  # exporters know no FFT of real numbers alone
         x = F.pad(u.transpose(1, 2), (samples - 1, 0))
         return F.conv1d(x, kernel.flip(1)[:, None], groups=len(kernel)).transpose(1, 2)
-    return convolve(u.permute(2, 0, 1), F.pad(kernel, (0, length - samples))).permute(1, 2, 0)
+    return convolve(rows(u), F.pad(kernel, (0, length - samples))).permute(1, 2, 0)
