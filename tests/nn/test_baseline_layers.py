@@ -14,8 +14,9 @@ from torch import Tensor
 import baseline_twins
 from nn_twin import parameters_of
 from wellposed.errors import ArgumentError, UnknownNameError
-from wellposed.nn import FlexConv, HierarchicalAttention, LunaAttention, SelfAttention
+from wellposed.nn import FlexConv, HierarchicalAttention, LunaAttention, SelfAttention, _few_queries
 from wellposed.nn._continuous_kernels import MAGNet
+from wellposed.nn._dot_product import dot_product_attention
 from wellposed.nn._hierarchy import Hierarchy, attend
 
 
@@ -97,6 +98,48 @@ def test_luna_hands_its_packed_sequence_on():
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
     with pytest.raises(ArgumentError, match="no packed sequence of its own"):
         layer(x)
+
+
+@pytest.fixture
+def in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention of few queries as on a GPU, a few keys at a time."""
+    sizes = {"DEVICES": ("cpu", "cuda"), "MANY": 20, "TIMES": 2, "MOST_SCORES": 1, "FEWEST_KEYS": 7}
+    for name, value in sizes.items():
+        monkeypatch.setattr(_few_queries, name, value)
+
+
+@pytest.mark.usefixtures("in_chunks")
+def test_few_queries_see_many_keys_a_chunk_at_a_time():
+    """Values and gradients of softmax attention, of padded sequences too, one of them shorter than a chunk."""
+    q, k, v = (random(3, 2, n, 4, seed=n).requires_grad_() for n in (5, 30, 31))
+    v = v[:, :, :30]
+    assert _few_queries.takes(q, k, v)
+    lengths = torch.tensor([30, 3, 21])
+    for mask in (None, (torch.arange(30) < lengths[:, None])[:, None, None]):
+        found = dot_product_attention(q, k, v, mask)
+        scores = q @ k.mT / 2 if mask is None else (q @ k.mT / 2).masked_fill(~mask, -torch.inf)
+        right = scores.softmax(-1) @ v
+        torch.testing.assert_close(found, right, rtol=1e-12, atol=1e-12)
+        dy, inputs = torch.randn_like(right), [q, k, v]
+        for a, b in zip(*(torch.autograd.grad(y, inputs, dy) for y in (found, right)), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+    with torch.no_grad():  # the way forward is PyTorch's
+        assert not _few_queries.takes(q, k, v)
+
+
+@pytest.mark.usefixtures("in_chunks")
+def test_dropout_in_chunks():
+    """The gradients are those of what was kept; on average it is attention without dropout."""
+
+    def seeded(*inputs: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return dot_product_attention(*inputs, dropout=0.4)
+
+    inputs = [random(1, 2, n, 3, seed=n).requires_grad_() for n in (2, 20)]
+    assert torch.autograd.gradcheck(seeded, [*inputs, random(1, 2, 20, 3, seed=9).requires_grad_()], fast_mode=True)
+    q, k = (x.expand(4000, -1, -1, -1) for x in inputs)
+    right = dot_product_attention(inputs[0], inputs[1], inputs[1])
+    torch.testing.assert_close(seeded(q, k, k).mean(0, keepdim=True), right, rtol=0, atol=0.03)
 
 
 def test_luna_starts_as_published():

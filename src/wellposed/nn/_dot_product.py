@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from wellposed.nn import _few_queries
 from wellposed.nn._tracing import inside_transform
 
 Heads = Float[Tensor, "batch head length dim"]
@@ -22,6 +23,8 @@ def dot_product_attention(
     causal: bool = False,
 ) -> Float[Tensor, "batch head query dim"]:
     """``softmax(q k^T / sqrt(dim)) v``, where ``mask`` is true or there is none."""
+    if not causal and (mask is None or mask.shape[1:3] == (1, 1)) and _few_queries.takes(q, k, v):
+        return _few_queries.attend(q, k, v, mask, dropout)
     if inside_transform():  # the fused kernels cannot be mapped over
         with sdpa_kernel(SDPBackend.MATH):
             return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
