@@ -12,8 +12,10 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 import baseline_twins
+from layer_suite import DEVICE, differing, values_and_gradients
 from nn_twin import parameters_of
 from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.kernels import layout
 from wellposed.nn import FlexConv, HierarchicalAttention, LunaAttention, SelfAttention, _few_queries
 from wellposed.nn._continuous_kernels import MAGNet
 from wellposed.nn._dot_product import dot_product_attention
@@ -213,6 +215,26 @@ def test_what_is_far_enough_away_is_forgotten():
 
 
 # --- all of them
+
+
+@pytest.mark.parametrize(
+    ("layer", "length", "twin"),
+    [
+        (LunaAttention(8, 2, packed=16, seed=0), 4100, lambda p, u: baseline_twins.luna(p, u, 2)),
+        (HierarchicalAttention(8, 2, seed=0), 300, lambda p, u: baseline_twins.hierarchical(p, u, 2, 16, False)),
+        (FlexConv(4, length=40, hidden=3, omega_0=0.3, seed=0), 67, lambda p, u: baseline_twins.flexconv(p, u, 40)[0]),
+    ],
+)
+def test_float32_as_it_is_trained(layer: Any, length: int, twin: Any, monkeypatch: pytest.MonkeyPatch):
+    """By the kernels that a GPU takes for it, long sequences too; values and gradients beside float64."""
+    monkeypatch.setattr(layout, "FASTEST_ON", ("cuda", "cpu"))
+    monkeypatch.setattr(_few_queries, "DEVICES", ("cuda", "cpu"))
+    u, w = (random(2, length, layer.d_model, seed=seed) for seed in (1, 2))
+    found = values_and_gradients(layer.to(DEVICE), u.float().to(DEVICE), w.float().to(DEVICE))
+    p, u = parameters_of(layer), u.requires_grad_()
+    y, names = twin(p, u), [name for name, _ in layer.named_parameters()]
+    gradients = torch.autograd.grad((y * w).sum(), [u, *(p[name] for name in names)])
+    assert differing(found, dict(zip(("y", "u", *names), (y, *gradients), strict=True)), 1e-4) == {}
 
 
 @pytest.mark.parametrize("make", [LunaAttention, HierarchicalAttention])
