@@ -2,12 +2,13 @@
 
     python benchmarks/attention.py --record results/bench-attention.json
     python benchmarks/attention.py --device cuda --record results/bench-attention-h200.json
+    python benchmarks/attention.py --draw docs/baselines.md
 
 Layers are measured forward and backward, hierarchical attention, Luna and FlexConv beside full attention, which is
 PyTorch's own and keeps no matrix of all pairs; what matters is the growth with the length. On a CPU one core is used,
 and time is that of the processor, so that other programs do not count. On a GPU the models of the table take training
 steps besides, at their published sizes and on sequences as long as Path-X's, called and replayed from a CUDA graph.
-``--tiny`` tries all of it on a CPU in seconds.
+``--tiny`` tries all of it on a CPU in seconds; ``--draw`` measures nothing, and puts both records into the page.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+import baselines_page
 from timing import PRECISIONS, Run, autocast, measure, multiplying
 from wellposed.nn import (
     FlexConv,
@@ -190,9 +192,13 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--record", type=Path, help="write the rows and their provenance to this JSON file")
     parser.add_argument("--tiny", action="store_true", help="very small sizes, on the CPU, layers and models")
+    parser.add_argument("--draw", type=Path, metavar="PAGE", help="fill the tables of this page from the records")
     parser.add_argument("--one", choices=LAYERS, help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.draw:
+        print("tables:", baselines_page.fill(options.draw))
+        return
     if options.one:
         print(json.dumps(on_one_core(options.one, options.length, BATCHES["cpu"])))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,17 @@ PRECISIONS = {"highest": "float32", "high": "tf32", "bf16": "bf16"}
 
 
 def fill(record: Path, page: Path) -> Path:
-    """Put each table between its two marks, in the place of what is there."""
+    """Put the tables of the GPU's record into the page."""
     rows = json.loads(record.read_text(encoding="utf-8"))["rows"]
+    whole = [row for row in rows if "failed" not in row]
+    return write(page, {name: lines(whole) for name, lines in TABLES.items()})
+
+
+def write(page: Path, tables: Mapping[str, Iterable[str]]) -> Path:
+    """Put each table between its two marks, in the place of what is there."""
     text = page.read_text(encoding="utf-8")
-    for name, lines in TABLES.items():
-        marks = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        table = "\n".join(lines([row for row in rows if "failed" not in row]))
+    for name, lines in tables.items():
+        marks, table = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL), "\n".join(lines)
         text, count = marks.subn(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", text)
         if count != 1:
             raise SystemExit(f"{page} has {count} places for the table of {name}, not one")
@@ -41,16 +46,16 @@ def speed(rows: list[Row]) -> Iterator[str]:
         "bytes alone",
         "MiB: ours, textbook",
     )
-    yield _line("ms, a graph replayed", *heads)
+    yield line("ms, a graph replayed", *heads)
     yield "|---" * (1 + len(heads)) + "|"
     for name in dict.fromkeys(row["row"] for row in timed):
         of = {row["precision"]: row for row in timed if row["row"] == name}
         own = [_barred(of[p]["ours"]["graph"], of[p]["bar"], of[p]["met"]) if p in of else "" for p in PRECISIONS]
         row = of["high"]
         called = _barred(row["ours"]["eager"], row.get("eager_bar"), row.get("eager_met"))
-        beside = [_number(_time(row.get(kind))) for kind in ("textbook", "cufft", "scan")]
+        beside = [number(_time(row.get(kind))) for kind in ("textbook", "cufft", "scan")]
         memory = f"{row['ours']['bytes'] / 2**20:.0f}, {row['textbook']['bytes'] / 2**20:.0f}"
-        yield _line(name, *own, called, _number(row["published"]), *beside, _number(row["floor"]), memory)
+        yield line(name, *own, called, number(row["published"]), *beside, number(row["floor"]), memory)
 
 
 def errors(rows: list[Row]) -> Iterator[str]:
@@ -58,11 +63,11 @@ def errors(rows: list[Row]) -> Iterator[str]:
     rows = [row for row in rows if row["section"] == "errors"]
     names = list(dict.fromkeys(name for row in rows for name in row["errors"]))
     heads = [{"y": "values", "du": "input"}.get(name, f"`{name}`") for name in names]
-    yield _line("relative error, 16384 steps", "mode", "ms", *heads)
+    yield line("relative error, 16384 steps", "mode", "ms", *heads)
     yield "|---" * (3 + len(heads)) + "|"
     for row in rows:
         found = [f"{row['errors'][name]:.0e}" if name in row["errors"] else "" for name in names]
-        yield _line(row["row"], PRECISIONS[row["precision"]], _number(_time(row.get("ours"))), *found)
+        yield line(row["row"], PRECISIONS[row["precision"]], number(_time(row.get("ours"))), *found)
 
 
 def streams(rows: list[Row]) -> Iterator[str]:
@@ -70,7 +75,7 @@ def streams(rows: list[Row]) -> Iterator[str]:
     yield "| steps a second | `step` | `stepper` |"
     yield "|---|---|---|"
     for row in (row for row in rows if row["section"] == "stream"):
-        yield _line(row["row"], f"{row['step']:.0f}", f"{row['stepper']:.0f}")
+        yield line(row["row"], f"{row['step']:.0f}", f"{row['stepper']:.0f}")
 
 
 def profiles(rows: list[Row]) -> Iterator[str]:
@@ -82,7 +87,7 @@ def profiles(rows: list[Row]) -> Iterator[str]:
             parts = {name: value for name, value in what.items() if not name.startswith("Activity")}
             if parts:
                 longest = (f"`{name[:40]}` {1e3 * ms:.0f} ({count})" for name, (ms, count) in list(parts.items())[:8])
-                yield _line(row["row"], place, ", ".join(longest), f"{sum(1e3 * ms for ms, _ in parts.values()):.0f}")
+                yield line(row["row"], place, ", ".join(longest), f"{sum(1e3 * ms for ms, _ in parts.values()):.0f}")
 
 
 TABLES = {"speed": speed, "errors": errors, "streams": streams, "profiles": profiles}
@@ -90,7 +95,7 @@ TABLES = {"speed": speed, "errors": errors, "streams": streams, "profiles": prof
 
 def _barred(value: float, bar: float | None, met: bool | None) -> str:
     """A time, and its bar behind it; bold where it is missed."""
-    shown = _number(value) if met or bar is None else f"**{_number(value)}**"
+    shown = number(value) if met or bar is None else f"**{number(value)}**"
     return shown if bar is None else f"{shown} ({bar:.3g})"
 
 
@@ -98,9 +103,11 @@ def _time(measured: dict[str, float] | None) -> float | None:
     return None if measured is None else measured.get("graph") or measured.get("eager")
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Three digits, and no decimals beyond 100."""
     return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def _line(*cells: str) -> str:
+def line(*cells: str) -> str:
+    """A row of a table."""
     return "| " + " | ".join(cells) + " |"

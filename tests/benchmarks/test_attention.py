@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,11 @@ def test_tiny(tmp_path: Path):
     assert [row["ours"]["failed"] for row in record["rows"] if "failed" in row["ours"]] == []
     assert all(row["ours"]["eager"] > 0 for row in record["rows"])
     assert record["provenance"]["command"].startswith("python benchmarks/attention.py --tiny")
+
+
+def test_the_tables_of_the_page_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    page = BENCHMARK.parents[1] / "docs/baselines.md"
+    shutil.copy(page, tmp_path)
+    monkeypatch.syspath_prepend(str(BENCHMARK.parent))
+    importlib.import_module("baselines_page").fill(tmp_path / page.name)
+    assert (tmp_path / page.name).read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
