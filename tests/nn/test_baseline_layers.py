@@ -14,7 +14,7 @@ from torch import Tensor
 import baseline_twins
 from layer_suite import DEVICE, differing, values_and_gradients
 from nn_twin import parameters_of
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
 from wellposed.kernels import layout
 from wellposed.nn import FlexConv, HierarchicalAttention, LunaAttention, SelfAttention, _few_queries
 from wellposed.nn._continuous_kernels import MAGNet
@@ -100,6 +100,14 @@ def test_luna_hands_its_packed_sequence_on():
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
     with pytest.raises(ArgumentError, match="no packed sequence of its own"):
         layer(x)
+    padded = x.clone()
+    padded[1, 12:] = torch.nan
+    found, _ = layer.attend(padded, packed, torch.tensor([30, 12]))
+    torch.testing.assert_close(found[1, :12], layer.attend(x[1:, :12], packed[1:])[0][0], rtol=1e-12, atol=1e-12)
+    assert (found[1, 12:] == 0).all()
+    for wrong in (packed[..., :5], packed[0], packed[:1], packed[:, :0]):
+        with pytest.raises((ShapeError, TypeCheckError), match="packed"):
+            layer.attend(x, wrong)
 
 
 @pytest.fixture
@@ -275,8 +283,10 @@ def test_errors():
         SelfAttention(8, d_attention=6, rotary=False)
     with pytest.raises((UnknownNameError, TypeCheckError)):
         FlexConv(4, generator="magnett")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ArgumentError, match="mask_width must be above 0, got -1"):
+    with pytest.raises(ArgumentError, match="mask_width must be above 0 and finite, got -1"):
         FlexConv(4, mask_width=-1)
+    with pytest.raises(ShapeError, match="samples must be at least 1, got -1"):
+        FlexConv(4).kernel(-1)
     with pytest.raises(ArgumentError, match="rate = 99 must be above 0 and leave two samples of 50: at most 49"):
         FlexConv(4, length=50, rate=99)
     with pytest.raises(ArgumentError, match="length = 1"):

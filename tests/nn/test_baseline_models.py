@@ -190,6 +190,9 @@ def test_pixels_as_tokens():
     x = torch.tensor([[-2.0, -1.1, 0.4, 0.9, 2.0, 7.0]], dtype=torch.float64)[..., None]
     encoder: Any = model.backbone.encoder
     assert torch.equal(encoder(x)[0], encoder.weight[torch.tensor([0, 1, 2, 3, 4, 4])])
+    x[0, 2:4] = torch.tensor([[torch.nan], [torch.inf]])
+    assert encoder(x)[0].isnan().all(1).tolist() == [False, False, True, False, False, False]
+    assert torch.equal(encoder(x)[0, 3], encoder.weight[4])
     with pytest.raises(ArgumentError, match="encoding='levels' is for one number a step, these are 9 tokens"):
         SequenceClassifier(None, 3, vocabulary=9, encoding="levels", **TRANSFORMER, **SIZES)
 
@@ -234,6 +237,7 @@ def test_saved_and_loaded(tmp_path: Path):
 
 
 def test_errors():
+    none_packed: dict[str, Any] = LUNA | {"layer_options": {"packed": -1}}
     with pytest.raises(ShapeError, match="sequences of 51 steps, and positions were learned for 50"):
         SequenceClassifier(None, 3, vocabulary=9, **HIERARCHICAL, **SIZES)(tokens(1, 51))
     with pytest.raises(ArgumentError, match="positions='learned' has a vector for each step: give max_length"):
@@ -242,6 +246,8 @@ def test_errors():
         SequenceClassifier(3, 3, head="relu")
     with pytest.raises(ArgumentError, match="pass norm='layer', prenorm=False"):
         SequenceClassifier(3, 3, layer="luna", d_ffn=8)
+    with pytest.raises(ShapeError, match="packed must be at least 1, got -1"):
+        SequenceClassifier(3, 3, **none_packed)
     with pytest.raises(ArgumentError, match="encoding='layer' begins with a layer that changes the number of channels"):
         SequenceClassifier(3, 3, layer="s4d", encoding="layer")
     with pytest.raises(ArgumentError, match="d_ffn = 8: this block has no feed-forward network"):

@@ -89,11 +89,12 @@ class LevelEncoder(nn.Embedding):
         check_numbers(x, 1, self.weight.dtype)
 
     def forward(self, input: Float[Tensor, "batch length 1"], lengths: Lengths | None = None) -> Tensor:
-        """``(batch, length, d_model)``; numbers beyond the ends count as the ends."""
+        """``(batch, length, d_model)``; numbers beyond the ends count as the ends, what is no number stays none."""
         x = input if lengths is None else lengths.zero(input)
         top = self.num_embeddings - 1
-        level = (x[..., 0] - self.lowest) * (top / (self.highest - self.lowest))
-        return super().forward(level.round().clamp(0, top).long())
+        level = ((x[..., 0] - self.lowest) * (top / (self.highest - self.lowest))).round().clamp(0, top)
+        # NaN as an index would end every program on the GPU; zero or NaN, the difference, is what it gives elsewhere.
+        return super().forward(level.nan_to_num().long()) + (level - level)[..., None]
 
 
 def check_tokens(x: Tensor) -> None:

@@ -66,7 +66,7 @@ class FlexConvConfig:
         check_name("generator", self.generator, GENERATORS)
         for name in ("omega_0", "mask_width"):
             if not 0 < number(getattr(self, name), name) < math.inf:
-                raise ArgumentError(f"{name} must be above 0, got {getattr(self, name)}")
+                raise ArgumentError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
         checked_rate(self.rate, self.length)
         if self.d_output is not None:
             positive_int(self.d_output, "d_output")
@@ -139,7 +139,7 @@ class FlexConv(SequenceLayer):
 
     def kernel(self, samples: int | None = None) -> Float[Tensor, "channel sample"]:
         """Its first samples, now first; all of them unless told."""
-        count = self.kernel_size if samples is None else min(samples, self.kernel_size)
+        count = self.kernel_size if samples is None else min(positive_int(samples, "samples"), self.kernel_size)
         device, dtype = self.bias.device, self.compute_dtype
         ago = as_float64(torch.arange(count, device=device).float()) * (2 * self.rate / (self.length - 1))
         t, width = (1 - ago).to(dtype), self.mask_width

@@ -14,7 +14,7 @@ from wellposed.errors import ArgumentError, ShapeError
 from wellposed.nn._config import built_from
 from wellposed.nn._dot_product import dot_product_attention, join_heads, split_heads
 from wellposed.nn._initial import check_dtype, check_name
-from wellposed.nn._lengths import Lengths
+from wellposed.nn._lengths import Lengths, as_lengths
 from wellposed.nn._seeded import seeded
 from wellposed.nn._tied_dropout import checked_probability
 from wellposed.nn._weights import normal_, xavier_
@@ -73,7 +73,7 @@ class LunaAttention(WholeSequenceLayer):
     >>> layer = LunaAttention(8, n_heads=2, packed=4)
     >>> layer(torch.randn(2, 100, 8), lengths=torch.tensor([100, 60])).shape
     torch.Size([2, 100, 8])
-    >>> x, packed = layer.attend(torch.randn(2, 100, 8), torch.randn(2, 16, 8))
+    >>> x, packed = layer.attend(torch.randn(2, 100, 8), torch.randn(2, 16, 8), torch.tensor([100, 60]))
     >>> packed.shape
     torch.Size([2, 16, 8])
     """
@@ -110,8 +110,24 @@ class LunaAttention(WholeSequenceLayer):
         """The short sequence is an input, not a map."""
         return () if self.packed is None else ("packed",)
 
-    def attend(self, x: Sequences, packed: Packed, lengths: Lengths | None = None) -> tuple[Sequences, Packed]:
-        """``Y_X`` and ``Y_P``. Rows of ``packed`` beyond the length of a sequence do not enter its ``Y_X``."""
+    def attend(self, x: Sequences, packed: Packed, lengths: Tensor | None = None) -> tuple[Sequences, Packed]:
+        """``Y_X``, zero in the padding, and ``Y_P``. Rows of ``packed`` beyond a sequence's length do not enter it."""
+        self._check_input(x, 3, "(batch, length, d_model)")
+        self._check_packed(packed, len(x))
+        true = as_lengths(lengths, x.shape[0], x.shape[1], x.device)
+        if true is None:
+            return self.attended(x, packed, None)
+        y_x, y_p = self.attended(true.zero(x), packed, true)
+        return true.zero(y_x), y_p
+
+    def _check_packed(self, packed: Any, batch: int) -> None:
+        shape = tuple(packed.shape) if isinstance(packed, Tensor) else type(packed).__name__
+        if not isinstance(packed, Tensor) or packed.ndim != 3 or (shape[0], shape[2]) != (batch, self.d_model):
+            raise ShapeError(f"packed must be ({batch}, rows, {self.d_model}), a copy for each sequence; got {shape}")
+        positive_int(packed.shape[1], "the number of packed rows")
+
+    def attended(self, x: Sequences, packed: Packed, lengths: Lengths | None) -> tuple[Sequences, Packed]:
+        """``attend`` for those who have checked everything, of sequences that are zero in the padding."""
         p = self.dropout if self.training else 0.0
         heads = self.n_heads
         k, v = (split_heads(t, heads) for t in self.pack_kv(x).chunk(2, -1))
@@ -131,7 +147,7 @@ class LunaAttention(WholeSequenceLayer):
     def _attended(self, u: Tensor, lengths: Lengths | None) -> Tensor:
         if self.packed is None:
             raise ArgumentError("this LunaAttention has no packed sequence of its own: use attend(x, packed, lengths)")
-        return self.attend(u, self.rows_for(u, self.packed), lengths)[0]
+        return self.attended(u, self.rows_for(u, self.packed), lengths)[0]
 
     @staticmethod
     def rows_for(x: Sequences, packed: Float[Tensor, "all channel"]) -> Packed:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError
 from wellposed.nn._backbone import Backbone
 from wellposed.nn._encoders import NumberEncoder
@@ -44,7 +45,7 @@ class LunaBlock(nn.Module):
 
     def forward(self, x: Sequences, packed: Packed, lengths: Lengths | None) -> tuple[Sequences, Packed]:
         """Steps, zero in the padding, and the short sequence; what ``norm_packed`` made of it goes in."""
-        y, y_packed = self.layer.attend(x, packed, lengths)
+        y, y_packed = self.layer.attended(x, packed, lengths)
         h = self.norm(x + self.dropout(y))
         z = self.norm_ffn(h + self.dropout(self.ffn(h)))
         return z if lengths is None else lengths.zero(z), packed + self.dropout(y_packed)
@@ -66,7 +67,7 @@ class LunaBackbone(Backbone):
             raise ArgumentError("packed = None: a Luna model needs its short sequence, such as packed=256")
         normal = options.get("init", "xavier") == "normal"
         std = NORMAL_STD if normal else size**-0.5
-        self.packed = nn.Parameter(std * torch.randn(rows, size, dtype=config.dtype))
+        self.packed = nn.Parameter(std * torch.randn(positive_int(rows, "packed"), size, dtype=config.dtype))
         if normal:
             normal_(self, NORMAL_STD)
         elif isinstance(self.encoder, nn.Embedding):
