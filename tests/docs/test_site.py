@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).parents[2]
+AXE = ROOT / "tests" / "explorer" / "vendor" / "axe.min.js"
 pytestmark = pytest.mark.slow
 
 
@@ -128,16 +129,39 @@ def test_no_line_of_code_is_cut_off(site: tuple[Path, str], browser: Chrome):
     assert cut == {}
 
 
+def open_page(browser: Chrome, page: Path, width: int, scheme: str) -> None:
+    """As one sees it who comes for the first time: the theme keeps the colours it was seen in before."""
+    from browsers import show
+
+    show(browser, width, scheme)
+    browser.get(page.as_uri())
+    browser.execute_script("localStorage.clear()")
+    browser.refresh()
+    shown = browser.execute_script("return document.body.dataset.mdColorScheme")
+    assert shown == {"light": "default", "dark": "slate"}[scheme]
+
+
 @pytest.mark.parametrize("width", [360, 1366])
 @pytest.mark.parametrize("name", ["index", "gallery", "tutorials/when-eig-lies"])
 def test_pages_fit(site: tuple[Path, str], browser: Chrome, name: str, width: int):
-    from browsers import show
-
-    show(browser, width, "dark")
-    browser.get((site[0] / f"{name}.html").as_uri())
+    open_page(browser, site[0] / f"{name}.html", width, "dark")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script("return [...document.images].every(i => i.loading == 'lazy' || i.naturalWidth > 0)")
     assert browser.get_log("browser") == []
+
+
+SCANNED = ("index", "gallery", "cli", "howto/run-summary", "tutorials/when-eig-lies", "data/smnist", "api/errors")
+"""Every kind of page: pictures, code, tables, links in lists, signatures."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SCANNED)
+def test_an_accessibility_scan_finds_nothing_serious(site: tuple[Path, str], browser: Chrome, name: str, scheme: str):
+    open_page(browser, site[0] / f"{name}.html", 360, scheme)  # on a phone, where code has to be scrolled besides
+    browser.execute_script(AXE.read_text("utf-8"))
+    found = browser.execute_async_script("axe.run({preload: false}).then(arguments[0])")["violations"]
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in grave] == []
 
 
 def test_search_works_from_a_folder_without_a_network(site: tuple[Path, str], browser: Chrome):
