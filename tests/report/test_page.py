@@ -99,7 +99,10 @@ def test_what_the_paper_does_not_say_is_ours():
     assert _verdict(Claim("x", 1.0, 1.0, 0.0, "-")).word == "ours"
     assert _verdict(Claim("x", 1.0, 1.0, 0.0, "not stated; some spectra are unstable")).word == "ours"
     assert _verdict(Claim("x", 2.0, 1.0, 0.0, "-")).word == "differs"
-    assert _verdict(Claim("x", 1.0, 1.0, 0.0, "robust")).word == "reproduced"
+    # a word is no number: the bound that makes it one is ours; what it means exactly, or a figure shows, is the paper's
+    assert _verdict(Claim("x", 1.0, 2.0, 0.0, "S4-PTD is robust", kind="at most")).word == "ours"
+    assert _verdict(Claim("x", 1.0, 2.0, 0.0, "at most 2 ln n + 4", kind="at most")).word == "reproduced"
+    assert _verdict(Claim("x", 0.0, 0.0, 0.1, "does not decay", kind="absolute")).word == "reproduced"
 
 
 def test_the_page_opens_with_the_claim_a_picture_and_the_tally(page: str):

@@ -41,7 +41,7 @@ def _print(records: list[Record]) -> None:
         for record in records:
             for v in verdicts(record):
                 numbers = f"{v.measured} (expected {v.expected}, paper: {v.paper})"
-                print(f"{v.word:10}  {record.experiment:18}  {v.text}: {numbers}")
+                print(f"{v.word:10}  {record.experiment:21}  {v.text}: {numbers}")
         return
     table = Table("experiment", "quantity", "paper", "measured", "off by", "verdict", box=None, pad_edge=False)
     for record in records:

@@ -12,6 +12,7 @@ from wellposed._files import write_whole
 from wellposed.errors import RecordError
 
 SCHEMA = 1
+_NUMBER = re.compile(r"(?<![A-Za-z])\d")  # the 4 of S4 is none
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,10 @@ class Claim:
 
     @property
     def ours(self) -> bool:
-        """Whether the paper says nothing of it: no number, no curve and no word to compare with."""
-        return self.paper == "-" or self.paper.startswith("not stated")
+        """Whether the number compared with is ours: the paper is silent, or says in words ("robust") what we bound."""
+        silent = self.paper == "-" or self.paper.startswith("not stated")
+        in_words = self.kind.startswith("at ") and not _NUMBER.search(self.paper)
+        return silent or in_words
 
 
 @dataclass(frozen=True)

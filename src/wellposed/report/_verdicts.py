@@ -19,8 +19,8 @@ class Verdict:
     expected: str
     difference: str
     word: str
-    """"reproduced", "corrected" (the paper slips, and the right value comes out), "ours" (the paper has nothing to
-    compare with, and what we expect comes out) or "differs"."""
+    """"reproduced", "corrected" (the paper slips, and the right value comes out), "ours" (the paper gives no number,
+    and what we expect comes out) or "differs"."""
     erratum: str
 
 
