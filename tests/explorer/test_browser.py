@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,6 +160,8 @@ def test_every_panel_is_drawn_and_nothing_complains(browser: webdriver.Chrome):
             for (let k = 0; k < data.length; k += 4) if (data[k + 3]) seen.add(data.slice(k, k + 3).join());
             return seen.size})"""
     assert min(browser.execute_script(script, PANELS)) > 20  # shades of colours
+    assert re.search(r"S4D keeps [\d.]+ % \([\d.]+ to [\d.]+\), S4-PTD", text(browser, "#worst"))  # mean, and the seeds
+    assert "mean of 3 seeds" in text(browser, "#form")
     assert browser.get_log("browser") == []
 
 

@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -14,7 +15,7 @@ from wellposed.records import Claim, Record
 from wellposed.report import read_records, save_bode, save_figures, verdicts
 from wellposed.report._figures import FIGURES, figure_svg
 from wellposed.report._maths import set_maths
-from wellposed.report._opening import headline, opening
+from wellposed.report._opening import _sentence, headline, opening
 from wellposed.report._verdicts import _verdict, tally
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -117,10 +118,22 @@ def test_the_page_opens_with_the_claim_a_picture_and_the_tally(page: str):
     assert sum(counts.values()) == sum(len(r.claims) for r in records)
     for word, count in counts.items():
         assert f'<span class="{word}">{count} ' in head
-    models = _data(records, "robustness-full")["models"]
-    seeds = [next(m for m in models if m["name"] == f"scifar-s4d-seed{seed}") for seed in range(3)]
+
+
+def test_the_opening_says_how_far_seeds_differ_and_what_speaks_against_it():
+    data = _data(read_records(RESULTS), "robustness-full")
+    data["models"] = [m for m in data["models"] if m["learns"] == "C" and m["scale"] == "s4"]
+    s4d, ptd = ([m for m in data["models"] if m["layer"] == layer] for layer in ("s4d", "s4ptd"))
+    assert len(s4d) == len(ptd) > 1
+    text = _sentence(data)
     for what in ("clean", "layer_noise"):
-        assert f"{100 * sum(m[what] for m in seeds) / 3:.1f} %" in first.text
+        assert all(f"{100 * fmean(m[what] for m in models):.1f} %" in text for models in (s4d, ptd))
+    ends = sorted(100 * m["layer_noise"] for m in s4d)
+    assert f"means of {len(s4d)} runs; those of S4D end between {ends[0]:.1f} % and {ends[-1]:.1f} %" in text
+    cost = [100 * fmean(m["clean"] - m["input_noise"] for m in models) for models in (s4d, ptd)]
+    assert f"it costs S4D {cost[0]:.1f} points and S4-PTD {cost[1]:.1f}" in text
+    data["models"] = [m for m in data["models"] if m["seed"] == 0]
+    assert "(one run of each)" in _sentence(data)
 
 
 def test_without_trained_models_the_page_opens_with_the_theory():
@@ -152,8 +165,20 @@ def test_maths_is_set_and_prose_is_left(text: str, html: str):
 
 
 def test_text_and_figures_use_the_same_names(page: str):
-    for other in ("G_Diag", "Diag</sub>", "DPLR", "diagonal system", "gaussian", "rank-one"):
+    for other in (
+        "G_Diag",
+        "Diag</sub>",
+        "DPLR",
+        "diagonal system",
+        "gaussian",
+        "rank-one",
+        "||",
+        "kappa(",
+        ">listops<",
+    ):
         assert other not in page, other
+    for name in ("level ‖E‖ of each", "mean of 3 seeds"):
+        assert name in page, name
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def tradeoff(folder: Path | None) -> Data:
 
 
 def trained(folder: Path | None) -> list[Data]:
-    """Accuracy over the frequency of the noise: a curve a layer, mean of the seeds; the full form first."""
+    """Accuracy over the frequency of the noise: of each layer the seeds and their mean; the full form first."""
     names = ("robustness-full", "robustness") if folder else ()
     records = [load_record(folder / f"{name}.json") for name in names if folder and (folder / f"{name}.json").exists()]
     return [shown for shown in map(_curves, records) if shown["curves"]]
@@ -42,13 +42,15 @@ def _curves(record: Any) -> Data:
         mine = [m["spectrum"] for m in main if m["layer"] == layer]
         if mine:
             same = [some for some in mine if some["frequency"] == mine[0]["frequency"]]
-            accuracy = [mean(values) for values in zip(*(some["accuracy"] for some in same), strict=True)]
-            curves.append({"name": name, "frequency": mine[0]["frequency"], "accuracy": accuracy, "seeds": len(same)})
+            seeds = [some["accuracy"] for some in same]
+            accuracy = [mean(values) for values in zip(*seeds, strict=True)]
+            curves.append({"name": name, "frequency": mine[0]["frequency"], "accuracy": accuracy, "seeds": seeds})
     form = "trained at full size" if data["form"] == "full" else "quick form: layers as they start, a fitted read-out"
     return {
         "name": record.experiment,
         "form": form,
         "amplitude": data["amplitude"],
+        "sample": data.get("sample"),
         "spike": data["spike"],
         "curves": curves,
     }

@@ -23,11 +23,12 @@ def ablation(data: Data) -> Any:
     figure, axes = plt.subplots(3, 1, figsize=(WIDTH, 7.4), sharex=True, height_ratios=[1, 1, 1.3])
     for ax, what in zip(axes, ("accuracy", "noisy"), strict=False):
         _accuracies(ax, data["points"], what)
+        ax.set_ylim(0, 103)
     axes[0].set_ylabel("accuracy, %", fontsize=9)
     axes[1].set_ylabel(f"with layer noise {data['amplitude']:g}, %", fontsize=9)
     _conditions(axes[2], data)
-    axes[2].set_xlabel("size of the perturbation, ||E|| / ||A||", fontsize=9)
-    axes[2].set_ylabel("kappa(V)", fontsize=9)
+    axes[2].set_xlabel("size of the perturbation, ‖E‖ / ‖A‖", fontsize=9)
+    axes[2].set_ylabel("κ(V)", fontsize=9)
     if data["points"]:
         axes[2].set_xscale("log")
         axes[2].set_yscale("log")
@@ -57,7 +58,7 @@ def _conditions(ax: Any, data: Data) -> None:
         if mine and kind == "gamma":
             first, start = next(iter(mine.items()))
             ends = [first, min(first * start, 1.0)]  # down to kappa = 1
-            ax.plot(ends, [start, start * first / ends[1]], color="#888888", lw=0.8, ls=":", label="slope -1")
+            ax.plot(ends, [start, start * first / ends[1]], color="#888888", lw=0.8, ls=":", label="slope −1")
     for stable, fill in ((True, SHADES[3]), (False, "none")):
         some = [each for each in data["random"] if (each["abscissa"] < 0) == stable]
         label = "random" if stable else "random, unstable"

@@ -9,7 +9,7 @@ from typing import Any
 
 from wellposed._files import write_whole
 from wellposed.errors import UnknownNameError
-from wellposed.plot._style import ramp
+from wellposed.plot._style import STRONG, ramp
 from wellposed.records import Record
 from wellposed.report._ablation_figure import ablation
 from wellposed.report._lra_figure import lra
@@ -20,6 +20,8 @@ from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot, stand
 from wellposed.report._trained_figures import failure_modes
 
 Data = dict[str, Any]
+_CLOUDS = (S4D, SHADES[2], S4)
+"""Of eigenvalues, the largest perturbation first."""
 
 
 def figure_svg(name: str, data: Data) -> str:
@@ -251,19 +253,25 @@ def default_perturbation(data: Data) -> Any:
 
 
 def pseudospectrum(data: Data) -> Any:
-    """Level curves of the resolvent with the perturbed eigenvalues on them."""
+    """Level curves of the resolvent with the perturbed eigenvalues; dashed the level that each cloud cannot leave."""
     plt = pyplot()
-    figure, ax = plt.subplots(figsize=(WIDTH, 5.4))
-    levels = [-12, -10, -8, -6, -4, -3, -2, -1]
-    lines = ax.contour(data["x"], data["y"], data["log10_rel"], levels=levels, cmap=ramp(), linewidths=1.1)
-    ax.clabel(lines, fmt=lambda v: f"1e{v:.0f}", fontsize=8, colors=plt.rcParams["text.color"])
-    for cloud, color in zip(data["clouds"], (S4D, SHADES[2], S4), strict=True):
-        label = f"A + E, {cloud['rel']:g} ‖A‖"
+    figure, ax = plt.subplots(figsize=(WIDTH, 5.9))
+    x, y, level = data["x"], data["y"], data["log10_rel"]
+    strong = {round(log10(cloud["rel"]), 6): color for cloud, color in zip(data["clouds"], _CLOUDS, strict=True)}
+    plain = [power for power in (-12, -10, -8, -6, -4, -3, -2, -1) if power not in strong]
+    ax.contour(x, y, level, levels=plain, cmap=ramp(), linewidths=0.9)
+    for power, color in sorted(strong.items()):
+        lines = ax.contour(x, y, level, levels=[power], **STRONG | {"colors": [color]})
+        ax.clabel(lines, fmt=lambda v: f"$10^{{{v:.0f}}}$", fontsize=8, colors=plt.rcParams["text.color"])
+    for cloud, color in zip(data["clouds"], _CLOUDS, strict=True):
+        label = f"A + E, ‖E‖ = {cloud['rel']:g} ‖A‖"
         ax.plot(cloud["real"], cloud["imag"], "o", color=color, ms=4, label=label)
     ax.plot([-k for k in range(1, data["n"] + 1)], [0] * data["n"], "|", color=THIRD, ms=7, label="A itself: −1 to −32")
+    ax.plot([], [], color="#888888", ls="--", lw=STRONG["linewidths"], label="level ‖E‖ of each")
+    ax.plot([], [], color=ramp()(0.6), lw=0.9, label="10⁻³, 10⁻⁶, 10⁻⁸ to 10⁻¹²")
     ax.set(xlabel="real part", ylabel="imaginary part", xlim=(-420, 60), ylim=(-260, 260))
     ax.set_title("Within ε‖A‖ of A, eigenvalues reach curve ε", loc="left")
-    ax.legend(fontsize=9, loc="upper left")
+    figure.legend(fontsize=9, loc="outside lower center", ncols=2)  # in the plane it would hide an eigenvalue
     return figure
 
 

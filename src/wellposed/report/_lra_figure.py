@@ -8,6 +8,7 @@ from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot
 
 Data = dict[str, Any]
 _TASKS = ("listops", "text", "retrieval", "image", "pathfinder", "pathx")
+_TITLES = ("ListOps", "Text", "Retrieval", "Image", "Pathfinder", "Path-X")
 _LAYERS = ("s4", "s4d", "s4ptd", "s5", "s5ptd")
 _NAMES = {"s4": "S4", "s4d": "S4D", "s4ptd": "S4-PTD", "s5": "S5", "s5ptd": "S5-PTD"}
 _COLOURS = {"s4": S4, "s4d": S4D, "s4ptd": THIRD, "s5": SHADES[3], "s5ptd": SHADES[2]}
@@ -28,7 +29,7 @@ def lra(data: Data) -> Any:
             label = None if layer in seen else _NAMES[layer]
             seen.add(layer)
             ax.plot(row["accuracies"], [y] * len(row["accuracies"]), "o", ms=3.5, color=_COLOURS[layer], label=label)
-    ax.set_yticks(range(len(_TASKS)), _TASKS)
+    ax.set_yticks(range(len(_TASKS)), _TITLES)
     ax.set_ylim(len(_TASKS) - 0.4, -0.6)
     ax.set_xlabel("test accuracy, % (rings: published)", fontsize=9)
     for layer in _LAYERS:

@@ -67,9 +67,14 @@ def _mean(models: list[Model], name: str, what: str) -> list[float]:
 
 
 def _accuracy_over_frequency(ax: Any, data: Data, models: list[Model], style: Data) -> None:
+    """The mean of the seeds, each of them faintly."""
     have = [m for m in models if m.get("spectrum")]
-    if have:
-        ax.plot(have[0]["spectrum"]["frequency"], _per_cent(_mean(have, "spectrum", "accuracy")), lw=1.2, **style)
+    if not have:
+        return
+    at = have[0]["spectrum"]["frequency"]
+    ax.plot(at, _per_cent(_mean(have, "spectrum", "accuracy")), lw=1.2, **style)
+    for m in have if len(have) > 1 else ():
+        ax.plot(at, _per_cent(m["spectrum"]["accuracy"]), lw=0.6, alpha=0.5, color=style["color"])
 
 
 def _change_over_frequency(ax: Any, data: Data, models: list[Model], style: Data) -> None:

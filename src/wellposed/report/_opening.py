@@ -63,13 +63,16 @@ def noise_headline(data: Data, *, wide: bool) -> Any:
     left = axes[0, 0]
     for name, models, colour in pair:
         at = models[0]["spectrum"]["frequency"]
-        left.semilogx(at, _mean(models, "spectrum"), color=colour, lw=1.8, label=name)
+        label = f"{name}, mean of {len(models)} seeds" if len(models) > 1 else name
+        left.semilogx(at, _mean(models, "spectrum"), color=colour, lw=1.8, label=label)
+        _seeds_at(left, models, data["spike"], colour)
     low = min(_mean(pair[0][1], "spectrum"))
     words = {"textcoords": "offset points", "ha": "right", "weight": "bold"}
     left.annotate("last spike of S4D", (data["spike"], low), (-8, 2), **words)
     left.set(xlabel="frequency of the noise", ylabel="accuracy, %", ylim=(0, 100), xlim=(1, 1000))
     left.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-    left.set_title(f"A wave of amplitude {data['amplitude']:g} inside the layers", loc="left")
+    dots = "" if wide or len(pair[0][1]) == 1 else "; dots: seeds"
+    left.set_title(f"A wave of amplitude {data['amplitude']:g} inside the layers{dots}", loc="left")
     left.legend(loc="lower left")
     if wide:
         figure.get_layout_engine().set(wspace=0.07)
@@ -77,12 +80,23 @@ def noise_headline(data: Data, *, wide: bool) -> Any:
     return figure
 
 
+def _seeds_at(ax: Any, models: list[Data], frequency: float, colour: str) -> None:
+    """A dot for each seed, where there are several: how far they differ at the one frequency that matters."""
+    for spectrum in (m["spectrum"] for m in models if len(models) > 1):
+        found = dict(zip(spectrum["frequency"], spectrum["accuracy"], strict=True))
+        if frequency in found:
+            ax.plot(frequency, 100 * found[frequency], "o", color=colour, ms=3.5)
+
+
 def _over_amplitude(ax: Any, pair: list[tuple[str, list[Data], str]], spike: float) -> None:
     for _, models, colour in pair:
         swept = [m for m in models if len(m["amplitudes"]["amplitude"]) > 1]
-        ax.semilogx(swept[0]["amplitudes"]["amplitude"], _mean(swept, "amplitudes"), "o-", color=colour, ms=4)
+        at = swept[0]["amplitudes"]["amplitude"]
+        ax.semilogx(at, _mean(swept, "amplitudes"), color=colour)
+        for m in swept:
+            ax.plot(at, [100 * value for value in m["amplitudes"]["accuracy"]], "o", color=colour, ms=3.5)
     ax.set(xlabel="amplitude of the noise", xticks=[0.01, 0.1, 1], xticklabels=["0.01", "0.1", "1"])
-    ax.set_title(f"At that spike, {spike:.0f}", loc="left")
+    ax.set_title(f"At that spike, {spike:.0f}" + ("; dots: seeds" if len(pair[0][1]) > 1 else ""), loc="left")
 
 
 def _pair(data: Data) -> list[tuple[str, list[Data], str]]:
@@ -105,12 +119,28 @@ def _sentence(data: Data) -> str:
     clean, noisy, kept, calm = (
         f"{100 * mean(m[what] for m in models):.1f} %" for models in (s4d, ptd) for what in ("clean", "layer_noise")
     )
-    runs = "one run" if len(s4d) == len(ptd) == 1 else f"means of {len(s4d)} and {len(ptd)} runs"
     return (
         f"Two classifiers of pictures, which they read pixel by pixel. A wave of amplitude {data['amplitude']:g} and "
         f"frequency {data['spike']:g} inside the layers takes the accuracy of S4D from {clean} to {noisy}, and that of "
-        f"S4-PTD, diagonal too and as large, from {kept} to {calm} ({runs} of each)."
+        f"S4-PTD, diagonal too and as large, from {kept} to {calm} ({_runs(s4d, ptd)}).{_on_the_input(s4d, ptd)}"
     )
+
+
+def _runs(s4d: list[Data], ptd: list[Data]) -> str:
+    """How many runs the means are of, and how far S4D's lie apart."""
+    if len(s4d) == len(ptd) == 1:
+        return "one run of each"
+    counts = str(len(s4d)) if len(s4d) == len(ptd) else f"{len(s4d)} and {len(ptd)}"
+    noisy = [100 * m["layer_noise"] for m in s4d]
+    return f"means of {counts} runs; those of S4D end between {min(noisy):.1f} % and {max(noisy):.1f} %"
+
+
+def _on_the_input(s4d: list[Data], ptd: list[Data]) -> str:
+    """The other kind of noise, which does not speak for S4-PTD; nothing where it was not measured."""
+    if any(m.get("input_noise") is None for m in (*s4d, *ptd)):
+        return ""
+    first, second = (100 * mean(m["clean"] - m["input_noise"] for m in models) for models in (s4d, ptd))
+    return f" Added to the pictures instead, it costs S4D {first:.1f} points and S4-PTD {second:.1f}."
 
 
 def response_headline(data: Data, width: float) -> Any:
