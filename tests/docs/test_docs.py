@@ -9,11 +9,13 @@ import io
 import pkgutil
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 import wellposed
 from page_blocks import FENCE, Block, blocks
+from wellposed.records import load_record
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -95,6 +97,28 @@ def test_links_of_the_readme_lead_to_files():
     links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_numbers_of_trained_models_are_those_of_the_record():
+    """A record with more seeds says something else: the pages that open with it have to follow."""
+    models = load_record(ROOT / "results" / "robustness-full.json").data["models"]
+    main = [m for m in models if m["learns"] == "C" and m["scale"] == "s4"]
+    percent = {
+        (layer, what): 100 * fmean(m[what] for m in main if m["layer"] == layer)
+        for layer in ("s4d", "s4ptd")
+        for what in ("clean", "layer_noise", "input_noise")
+    }
+    lost = {(layer, what): percent[layer, "clean"] - value for (layer, what), value in percent.items()}
+    words = [
+        f"S4D loses {lost['s4d', 'layer_noise']:.0f} points",
+        f"S4-PTD keeps all but {lost['s4ptd', 'layer_noise']:.1f}",
+        f"costs S4-PTD {lost['s4ptd', 'input_noise']:.1f} points and S4D {lost['s4d', 'input_noise']:.1f}",
+    ]
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert [each for each in words if each not in text] == [], page
+    noise = (ROOT / "docs" / "howto" / "noise.md").read_text(encoding="utf-8")
+    assert [f"{value:.1f} %" for value in percent.values() if f"{value:.1f} %" not in noise] == []
 
 
 def test_every_text_block_of_a_tutorial_is_checked():
