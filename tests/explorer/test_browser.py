@@ -230,6 +230,23 @@ def test_a_matrix_of_ones_own(browser: webdriver.Chrome, tmp_path: Path, name: s
         open_page(browser, PAGE)
 
 
+def test_a_matrix_that_grows_and_needs_no_perturbation(browser: webdriver.Chrome, tmp_path: Path):
+    """Its waves do not overflow, sizes that make no difference are no choice, and the page says so."""
+    subject = own_subject(gallery.matrix("grcar:8"), rels=(0.1, 0.01))
+    assert len(subject.sizes[0]["cells"]) == 1
+    open_page(browser, write_explorer(subject, tmp_path / "own.html"))
+    try:
+        seen = browser.execute_script("return document.body.innerText")
+        assert "NaN" not in seen
+        assert "nothing was perturbed. It is not stable: an eigenvalue has real part 1.5." in seen
+        assert "A and A + E are not stable" in seen
+        assert number(browser, "#norm-E") == 0
+        assert 1e2 < number(browser, "#loud-S4") < 1e6
+        assert browser.get_log("browser") == []
+    finally:
+        open_page(browser, PAGE)
+
+
 @pytest.mark.slow
 def test_numbers_are_those_of_the_library_for_twenty_settings(browser: webdriver.Chrome, tmp_path: Path):
     rels = (0.1, 0.01, 1e-3, 1e-4)

@@ -25,6 +25,13 @@ def test_what_is_too_large_or_no_matrix_is_refused():
         own_subject(torch.full((2, 2), torch.nan))
     with pytest.raises(ShapeError, match="3 entries"):
         own_subject(torch.eye(2), [1.0, 2.0, 3.0])
+    for A, B, message in (
+        (torch.zeros(2, 2), None, "zero"),
+        (torch.eye(2), [1j, 0], "complex"),
+        (torch.eye(2), [1, torch.inf], "B holds"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            own_subject(A, B)
 
 
 def test_a_page_cannot_be_broken_by_its_title(tmp_path: Path):

@@ -16,6 +16,7 @@ from wellposed.systems import DenseSystem
 
 _CERTIFIED = 32
 """States up to which distances are certified: a dense resolvent costs n^3 at each of thousands of frequencies."""
+_GROWTH = math.log(1e5)
 
 
 def own_subject(
@@ -29,6 +30,8 @@ def own_subject(
         raise ShapeError(f"the page takes one square matrix with 2 to {LARGEST} rows, not shape {tuple(A.shape)}")
     if not bool(A.isfinite().all()):
         raise ArgumentError("the matrix holds NaN or infinity")
+    if not bool(A.any()):
+        raise ArgumentError("the matrix is zero: there is nothing to explore")
     B = _input(B, A)
     rows = sorted({1, math.ceil(n / 2), n})
     cells = [_perturbed(A, B, rows, rel) for rel in track(rels)]
@@ -36,18 +39,33 @@ def own_subject(
     if not cells:
         raise IllConditionedError(f"none of the sizes {', '.join(f'{rel:g}' for rel in rels)} made it diagonalisable")
     start = _start(A, B, rows)
-    slowest = max(-float(start.pop("abscissa")), 1e-3 * start["norm"])
-    return Subject(title, [start | {"cells": cells}], duration=3 / slowest)
+    return Subject(title, [start | {"cells": _distinct(cells)}], duration=_duration(start, cells))
+
+
+def _distinct(cells: list[Data]) -> list[Data]:
+    """Where nothing had to be perturbed all sizes are the same, and one will do."""
+    return [made for k, made in enumerate(cells) if k == 0 or made["norm"] != cells[k - 1]["norm"]]
+
+
+def _duration(start: Data, cells: list[Data]) -> float:
+    """Until the slowest mode has settled; where something grows, until it has grown a hundred thousand times."""
+    slowest = max(-start["abscissa"], 1e-3 * start["norm"])
+    growth = max(part["abscissa"] for part in (start, *cells))
+    return min(3 / slowest, _GROWTH / growth) if growth > 0 else 3 / slowest
 
 
 def _input(B: Any, A: Tensor) -> Tensor:
     n = len(A)
     if B is None:
         return torch.ones(n, dtype=A.dtype)
-    B = torch.as_tensor(B).to(A.dtype).reshape(-1)
+    B = torch.as_tensor(B).reshape(-1)
     if len(B) != n:
         raise ShapeError(f"B has {len(B)} entries, and the matrix {n} rows")
-    return B
+    if B.is_complex() and not A.is_complex():
+        raise ArgumentError("B is complex and the matrix real: give the matrix as complex numbers, or B without")
+    if not bool(B.isfinite().all()):
+        raise ArgumentError("B holds NaN or infinity")
+    return B.to(A.dtype)
 
 
 def _start(A: Tensor, B: Tensor, rows: list[int]) -> Data:

@@ -48,14 +48,14 @@ def headline(records: list[Record]) -> Any:
     if "robustness-full" in found and _pair(found["robustness-full"]):
         return noise_headline(found["robustness-full"], wide=True)
     if "transfer-perturbation" in found:
-        return response_headline(found["transfer-perturbation"], 1.6 * WIDTH)
+        return response_headline(found["transfer-perturbation"], 1.35 * WIDTH)
     return None
 
 
 def noise_headline(data: Data, *, wide: bool) -> Any:
     """Accuracy of S4D and S4-PTD over the frequency of noise in their layers; if wide, over its amplitude besides."""
     plt = pyplot()
-    size = (1.6 * WIDTH, 3.1) if wide else (WIDTH, 3.4)
+    size = (1.35 * WIDTH, 3.0) if wide else (WIDTH, 3.4)
     figure, axes = plt.subplots(
         1, 2 if wide else 1, figsize=size, sharey=True, squeeze=False, width_ratios=[1.5, 1][: 1 + wide]
     )
@@ -96,7 +96,7 @@ def _over_amplitude(ax: Any, pair: list[tuple[str, list[Data], str]], spike: flo
         for m in swept:
             ax.plot(at, [100 * value for value in m["amplitudes"]["accuracy"]], "o", color=colour, ms=3.5)
     ax.set(xlabel="amplitude of the noise", xticks=[0.01, 0.1, 1], xticklabels=["0.01", "0.1", "1"])
-    ax.set_title(f"At that spike, {spike:.0f}" + ("; dots: seeds" if len(pair[0][1]) > 1 else ""), loc="left")
+    ax.set_title(f"At {spike:.0f}" + ("; dots: seeds" if len(pair[0][1]) > 1 else ""), loc="left")
 
 
 def _pair(data: Data) -> list[tuple[str, list[Data], str]]:

@@ -107,8 +107,12 @@ function writeClaim({ size, cell, row }) {
       `: ${short(far.value / close.value)} times less, with ${kappa}.`,
     );
   } else {
-    const off = close ? ["The answer to a sine wave is off by at most ", bold(short(close.value)), "."] : [];
-    claim.replaceChildren(`Perturbed by ${percent(near.rel)}, the matrix is diagonalised with ${kappa}. `, ...off);
+    const off =
+      close && near.norm ? ["The answer to a sine wave is off by at most ", bold(short(close.value)), ". "] : [];
+    const how = near.norm ? `Perturbed by ${percent(near.rel)}, the matrix is diagonalised with ${kappa}. ` : "";
+    const good = near.norm ? "" : `Its eigenvectors are good as they are, ${kappa}: nothing was perturbed. `;
+    const grows = model.abscissa >= 0 ? `It is not stable: an eigenvalue has real part ${short(model.abscissa)}.` : "";
+    claim.replaceChildren(how, good, ...off, grows);
   }
 }
 settings.on(["size", "cell", "row"], writeClaim);

@@ -46,13 +46,24 @@ export function createRing(settings, models, duration) {
     const cycles = Math.atan((omega * dt) / 2) / Math.PI;
     document.querySelector("#cycles").textContent = `${short(1 / cycles)} steps a period`;
     document.querySelector("#ring .chart").setAttribute("aria-label", say(model, loud));
-    const times = loud.S4D / loud.S4;
-    document.querySelector("#verdict").textContent = model.normal
-      ? times > 1.05
-        ? `S4D answers ${short(times)} times as loudly as S4.`
-        : "Here all three agree: move to a spike."
-      : `A + E answers ${short(loud.PTD / loud.S4)} times as loudly as A.`;
+    document.querySelector("#verdict").textContent = model.normal ? compare(loud) : compareOwn(model, cell, loud);
     draw();
+  }
+
+  function compare(loud) {
+    const times = loud.S4D / loud.S4;
+    return times > 1.05
+      ? `S4D answers ${short(times)} times as loudly as S4.`
+      : "Here all three agree: move to a spike.";
+  }
+
+  function compareOwn(model, cell, loud) {
+    const growing = { A: model.abscissa >= 0, "A + E": model.cells[cell].abscissa >= 0 };
+    const names = Object.keys(growing).filter((name) => growing[name]);
+    if (names.length) return `${names.join(" and ")} ${names.length > 1 ? "are" : "is"} not stable: nothing settles.`;
+    return loud.S4 > 0
+      ? `A + E answers ${short(loud.PTD / loud.S4)} times as loudly as A.`
+      : "Nothing comes out of this row.";
   }
 
   function say(model, loud) {

@@ -3,6 +3,7 @@
 /** Seven digits: what is shown agrees with the library to 1e-6. */
 export function exact(value) {
   if (value === null || value === undefined) return "–";
+  if (value === 0) return "0";
   return value.toPrecision(7);
 }
 
