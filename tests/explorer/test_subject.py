@@ -54,6 +54,7 @@ def test_the_command_writes_a_page_of_a_file(tmp_path: Path, capsys: pytest.Capt
     ("arguments", "message"),
     [
         (["--out", "page.txt"], "page.html"),
+        (["--out", "folder.html"], "folder.html is a folder"),
         (["--records", "nowhere"], "no folder nowhere"),
         (["--b", "b.npy"], "drop --b"),
         (["nowhere.npy"], "no file nowhere.npy"),
@@ -63,5 +64,6 @@ def test_the_command_says_what_is_wrong(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.html").mkdir()
     with pytest.raises(SystemExit, match=message):
         main(["explore", *arguments])

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from wellposed._files import check_folder, read_matrix
+from wellposed._files import check_file, check_folder, read_matrix
 from wellposed.cli._arguments import File, Folder
 from wellposed.cli._progress import track_steps
 from wellposed.errors import RecordError
@@ -35,7 +35,7 @@ def explore(
 
     if out.suffix.lower() not in (".html", ".htm"):
         raise RecordError(f"the page is an HTML file: name it {out.with_suffix('.html')}, not {out}")
-    check_folder(out.parent)
+    check_folder(check_file(out).parent)
     if records is not None and not records.is_dir():
         raise RecordError(f"there is no folder {records}: run 'wellposed reproduce' first, or correct the name")
     found = records or (_RECORDS if _RECORDS.is_dir() else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wellposed._files import check_folder
+from wellposed._files import check_file, check_folder
 from wellposed.cli._arguments import Folder
 from wellposed.cli._verdicts import show_verdicts
 
@@ -22,6 +22,7 @@ def report(out: Path = Path("report"), records: Folder = None, figures: Folder =
     found = read_records(records or out / "records")
     for folder in filter(None, (out, figures)):
         check_folder(folder)  # before anything is drawn
+    check_file(out / "index.html")
     for path in save_figures(found, figures) if figures else ():
         print(f"figure: {path}")
     print(f"report: {show_verdicts(found, out)}")

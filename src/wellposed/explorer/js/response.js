@@ -52,7 +52,7 @@ export function createResponse(settings, models) {
       const place = document.querySelector(`#gain-${name}`);
       if (place) place.textContent = exact(gains[name]);
     }
-    const { rel, distances } = model.cells[cell];
+    const { rel, distances, abscissa } = model.cells[cell];
     document.querySelector("#ptd-name").textContent = `${percent(rel)} away`;
     const pairs = [
       ["PTD", distances[row]],
@@ -61,7 +61,11 @@ export function createResponse(settings, models) {
     for (const [name, found] of pairs) {
       const place = document.querySelector(`#distance-${name}`);
       if (!place) continue;
-      place.textContent = found ? exact(found.value) : "not certified";
+      place.textContent = found
+        ? exact(found.value)
+        : abscissa >= 0 || model.abscissa >= 0
+          ? "not stable"
+          : "not certified";
       place.title = found
         ? `certified: below ${found.upper.toPrecision(9)}, reached at ω = ${short(found.frequency)}`
         : "";
