@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import importlib.util
 import io
 import pkgutil
 import re
@@ -90,6 +91,23 @@ def test_a_picture_stands_right_below_the_code_that_draws_it(page: Path):
         assert above["language"] == "python"
         assert re.search(r"\bplot\.\w+\(|\bplt\.subplots\(", above["body"]), picture["name"]
         assert text[above.end() : picture.start()].strip() == "", picture["name"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", DRAWN, ids=lambda page: page.stem)
+def test_pictures_are_those_that_the_code_draws_today(page: Path, tmp_path: Path):
+    """By what is written in them: scales and legends follow the numbers, and processors round differently."""
+    spec = importlib.util.spec_from_file_location("plots_of_pages", ROOT / "docs" / "_plots.py")
+    assert spec is not None
+    assert spec.loader is not None
+    plots = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plots)
+    for fresh in plots.draw(page, tmp_path):
+        published = ROOT / "docs" / "assets" / fresh.name
+        written = [
+            re.findall(r"<text[^>]*>(.*?)</text>", path.read_text("utf-8"), re.DOTALL) for path in (fresh, published)
+        ]
+        assert written[0] == written[1], f"{fresh.name}: run 'make docs'"
 
 
 def test_links_of_the_readme_lead_to_files():

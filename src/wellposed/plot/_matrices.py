@@ -85,7 +85,7 @@ def draw_pseudospectrum(
             ax.contour(grid.x, grid.y, level, levels=[math.log10(norm)], **STRONG)
         # in the legend whether or not the curve passes through this piece of the plane
         ax.plot([], [], color=STRONG["colors"][0], lw=STRONG["linewidths"], ls="--", label=f"level ‖E‖ = {norm:.3g}")
-    ax.set(xlabel="real part", ylabel="imaginary part", title="log₁₀ σ_min(zI − A)")
+    ax.set(xlabel="real part", ylabel="imaginary part", title=r"$\log_{10}\,\sigma_{\min}(zI - A)$")
     ax.legend()
     return ax
 
