@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from wellposed import hippo, plot, ptd
-from wellposed.errors import ArgumentError, ShapeError, TimeDomainError
+from wellposed.errors import ArgumentError, NotFiniteError, ShapeError, TimeDomainError
 from wellposed.linalg import pseudospectra
 from wellposed.nn import S4D
 from wellposed.plot._style import LINES, MARKS
-from wellposed.systems import closed_forms, s4, s4d
+from wellposed.systems import DenseSystem, closed_forms, s4, s4d
 from wellposed.systems import spikes as find_spikes
 
 
@@ -48,6 +48,12 @@ def test_bode_draws_phases_and_responses_computed_elsewhere(ax: Axes):
     assert ax.lines[0].get_ydata() == pytest.approx([90, 180])
     with pytest.raises(ArgumentError, match="omega"):
         plot.bode([1j], ax=ax)
+    several = DenseSystem(-torch.eye(2), torch.ones(2, 1), torch.ones(3, 2))
+    for draw in (lambda: plot.bode({"mine": several}, ax=ax), lambda: plot.kernel({"mine": several}, 9, dt=0.1, ax=ax)):
+        with pytest.raises(ShapeError, match=r"'mine' have shape .*, 3, 1\); take one row of C"):
+            draw()
+    with pytest.raises(ArgumentError, match="str is none"):
+        plot.kernel("s4", ax=ax)
 
 
 def test_spikes_and_kernel(ax: Axes):
@@ -80,6 +86,8 @@ def test_eigenvalues_of_whatever_has_them(ax: Axes):
     assert ax.lines[1].get_ydata() == pytest.approx(d.Lambda.imag.numpy())
     with pytest.raises(ShapeError):
         plot.eigenvalues(torch.zeros(2, 2, 2), ax=ax)
+    with pytest.raises(NotFiniteError):  # not the end of the process, which LAPACK would bring
+        plot.eigenvalues(torch.full((2, 2), torch.nan), ax=ax)
 
 
 def test_tradeoff_and_spectrum_of_a_model(ax: Axes):

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Complex128
 from torch import Tensor
 
+from wellposed._checks import as_tensor, finite
 from wellposed.errors import ShapeError
 from wellposed.linalg import Diagonalization, Pseudospectra, pseudospectra, ptd
 from wellposed.plot._style import FAINT, LINES, MARKS, S4D, STRONG, axes, named, ramp
@@ -44,10 +45,11 @@ def _values(one: Any) -> Complex128[Tensor, " n"]:
     elif isinstance(one, System):
         found = one.poles()
     else:
-        one = torch.as_tensor(one)
-        found = torch.linalg.eigvals(one) if one.ndim == 2 else one
-        if one.ndim not in (1, 2):
-            raise ShapeError(f"a matrix or a vector of eigenvalues is drawn, not shape {tuple(one.shape)}")
+        one = as_tensor(one, "the matrix").detach().cpu()
+        if one.ndim not in (1, 2) or (one.ndim == 2 and one.shape[0] != one.shape[1]):
+            raise ShapeError(f"a square matrix or a vector of eigenvalues is drawn, not shape {tuple(one.shape)}")
+        finite(one, "the matrix")  # LAPACK may end the whole process on NaN
+        found = torch.linalg.eigvals(one.to(torch.complex128)) if one.ndim == 2 else one
     return found.detach().cpu().to(torch.complex128).flatten()
 
 
@@ -75,6 +77,7 @@ def draw_pseudospectrum(
 ) -> Axes:
     """The same from its parts: a grid, the eigenvalues of ``A + E`` and ``||E||``."""
     level = grid.sigma.clamp(min=1e-300).log10()
+    levels = levels if isinstance(levels, int) else sorted(levels)
     lines = ax.contour(grid.x, grid.y, level, levels=levels, cmap=ramp(), linewidths=1)
     ax.clabel(lines, fmt="%.3g", fontsize=8)
     own = grid.eigenvalues

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from wellposed._checks import index_in, positive_int
-from wellposed.errors import ArgumentError, TimeDomainError, UnknownNameError
+from wellposed._checks import as_tensor, index_in, positive_int
+from wellposed.errors import ArgumentError, ShapeError, TimeDomainError, UnknownNameError
 from wellposed.plot._style import LINES, S4, S4D, axes, named
 from wellposed.systems import System, closed_forms
 from wellposed.systems import spikes as find_spikes
@@ -41,13 +41,21 @@ def bode(
         raise UnknownNameError("part", part, ("magnitude", "phase"))
     found = named(systems, "")
     if omega is None:
-        if not all(isinstance(system, System) for system in found.values()):
-            raise ArgumentError("responses come without their frequencies: give omega too")
+        for system in found.values():
+            if not isinstance(system, System):
+                raise ArgumentError(
+                    f"systems are drawn, or responses with their omega: {type(system).__name__} without omega"
+                )
         omega = _frequencies(list(found.values()))
     omega = torch.as_tensor(omega, dtype=torch.float64)
     ax = axes(ax)
     for (name, system), style in zip(found.items(), LINES, strict=False):
-        G = system.frequency_response(omega) if isinstance(system, System) else torch.as_tensor(system)
+        G = (
+            system.frequency_response(omega)
+            if isinstance(system, System)
+            else as_tensor(system, name or "the response")
+        )
+        _check_curve(G, len(omega), name)
         values = G.abs() if part == "magnitude" else torch.rad2deg(G.angle())
         ax.plot(omega.numpy(), values.detach().cpu().numpy(), label=name or None, **style)
     ax.set_xscale("log")
@@ -59,6 +67,16 @@ def bode(
         ax.set(ylabel="phase in degrees", yticks=[-180, -90, 0, 90, 180])
     _legend(ax, found)
     return ax
+
+
+def _check_curve(values: Tensor, length: int, name: str) -> None:
+    """One curve a name: matplotlib's own words for several channels tell nobody what to do."""
+    if values.shape != (length,):
+        whose = f" of {name!r}" if name else ""
+        raise ShapeError(
+            f"one input and one output are drawn, {length} values: those{whose} have shape {tuple(values.shape)}; "
+            "take one row of C and one column of B"
+        )
 
 
 def _frequencies(systems: list[System]) -> Float64[Tensor, " k"]:
@@ -94,18 +112,27 @@ def kernel(systems: Any, length: SupportsIndex = 1000, *, dt: float | None = Non
     found, ax = named(systems, ""), axes(ax)
     length = positive_int(length, "length")
     for (name, system), style in zip(found.items(), LINES, strict=False):
-        if system.dt is None:
-            if dt is None:
-                raise TimeDomainError("this system is continuous: give dt, the step of the kernel")
-            system = system.discretize(dt, "bilinear")
-        elif dt is not None:
-            raise TimeDomainError(f"this system has a step already, {system.dt.max().item():g}: drop dt")
-        step = system.dt.max().item()
-        K = system.impulse_response(length).real.detach().cpu() / (step if dt else 1.0)
+        discrete, step = _stepped(system, dt)
+        K = discrete.impulse_response(length).real.detach().cpu() / (step if dt else 1.0)
+        _check_curve(K, length, name)
         ax.plot((step * torch.arange(length)).numpy(), K.numpy(), label=name or None, **style)
     ax.set(xlabel="time", ylabel="kernel")
     _legend(ax, found)
     return ax
+
+
+def _stepped(system: Any, dt: float | None) -> tuple[System, float]:
+    """The system in discrete time, and its step."""
+    if not isinstance(system, System):
+        raise ArgumentError(f"systems have kernels, {type(system).__name__} is none")
+    if system.dt is not None:
+        step = system.dt.max().item()
+        if dt is not None:
+            raise TimeDomainError(f"this system has a step already, {step:g}: drop dt")
+        return system, step
+    if dt is None:
+        raise TimeDomainError("this system is continuous: give dt, the step of the kernel")
+    return system.discretize(dt, "bilinear"), float(dt)
 
 
 def spikes(n: SupportsIndex, l: SupportsIndex = 1, *, ax: Axes | None = None) -> Axes:
