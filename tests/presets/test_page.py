@@ -40,10 +40,13 @@ def test_our_accuracies_come_from_records(tmp_path: Path):
     write(tmp_path / "e.json", image, 0.7, finished=False)
     (tmp_path / "other.json").write_text('{"data": {"x": [1]}, "experiment": "pareto"}', encoding="utf-8")
     (tmp_path / "rows.json").write_text('{"rows": []}', encoding="utf-8")
-    told = {"preset": "lra-image-s4ptd", "test": {"accuracy": 0.6}, "finished": True, "changed": ""}
-    runs = [told, told | {"finished": False}, told | {"preset": "tiny-lra-image-s4ptd"}]
-    table = {"experiment": "lra-full", "data": {"form": "full", "runs": runs}}
-    (tmp_path / "lra-full.json").write_text(json.dumps(table), encoding="utf-8")
+    told = {"name": "seed0", "date": "2026-01-01 10:00 UTC", "preset": "lra-image-s4ptd", "changed": ""}
+    told |= {"test": {"accuracy": 0.6}, "finished": True}
+    left_out = [{"finished": False}, {"preset": "tiny-lra-image-s4ptd"}]
+    runs = [told, *(told | {"name": f"out{i}"} | facts for i, facts in enumerate(left_out))]
+    for experiment in ("lra-full", "certificates-full"):  # both tell of the same runs
+        table = {"experiment": experiment, "data": {"form": "full", "runs": runs}}
+        (tmp_path / f"{experiment}.json").write_text(json.dumps(table), encoding="utf-8")
     assert measured(tmp_path) == {
         "lra-text-s5ptd": "85.00 (2 seeds)",
         "lra-listops-s5ptd": "50.00 (epochs 3)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,16 @@ def measured(results: Path) -> dict[str, str]:
     Of runs as the preset has it the mean is taken; where there are none, the best of the others.
     """
     found: dict[str, list[tuple[float, str]]] = {}
+    told: dict[tuple[str, str], tuple[str, float, str]] = {}
     for file in sorted(results.glob("*.json")):
         record = json.loads(file.read_text(encoding="utf-8"))
         run = _finished(record)
         if run is not None:
             config, accuracy = run
             found.setdefault(config.name, []).append((100 * accuracy, _otherwise(config)))
-        for name, accuracy, otherwise in _told(record):
-            found.setdefault(name, []).append((100 * accuracy, otherwise))
+        told |= _told(record)
+    for name, accuracy, otherwise in told.values():
+        found.setdefault(name, []).append((100 * accuracy, otherwise))
     return {name: _words(runs) for name, runs in found.items()}
 
 
@@ -45,12 +46,18 @@ def _finished(record: Any) -> tuple[RunConfig, float] | None:
     return (config, run["test"]["accuracy"]) if config.name in PRESETS else None
 
 
-def _told(record: Any) -> Iterator[tuple[str, float, str]]:
-    """Preset, accuracy and what was changed of the runs that the record of an experiment tells of."""
+def _told(record: Any) -> dict[tuple[str, str], tuple[str, float, str]]:
+    """Preset, accuracy and what was changed of the runs that the record of an experiment tells of.
+
+    By their names and dates, for several experiments may tell of one run.
+    """
     data = record.get("data") if isinstance(record, dict) else None
-    for run in data.get("runs", ()) if isinstance(data, dict) and data.get("form") == "full" else ():
-        if run["finished"] and run["preset"] in PRESETS and "accuracy" in run.get("test", {}):
-            yield run["preset"], run["test"]["accuracy"], run["changed"]
+    runs = data.get("runs", ()) if isinstance(data, dict) and data.get("form") == "full" else ()
+    return {
+        (run["name"], run["date"]): (run["preset"], run["test"]["accuracy"], run["changed"])
+        for run in runs
+        if run["finished"] and run["preset"] in PRESETS and "accuracy" in run.get("test", {})
+    }
 
 
 def _otherwise(config: RunConfig) -> str:
