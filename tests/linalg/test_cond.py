@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from wellposed import ptd
+from wellposed.errors import ConvergenceError
+from wellposed.linalg import gallery
 
 
 def demmel(n: int) -> np.ndarray:
@@ -36,3 +40,14 @@ def test_multiple_eigenvalues_are_no_obstacle(n: int):
     d = ptd(redheffer(n), cond=10)
     assert d.condition <= 10
     assert d.rel < 0.1
+
+
+@pytest.mark.parametrize("method", ["auto", "rank-one", "optimized", "gaussian"])
+def test_the_smallest_perturbation_of_what_has_it_already_is_none(method: Any):
+    d = ptd(gallery.matrix("well-conditioned:6"), method=method, cond=50)
+    assert (d.method, d.rel) == ("none", 0)
+
+
+def test_what_stays_defective_is_not_blamed_on_the_spectrum():
+    with pytest.raises(ConvergenceError, match=r"A \+ E stayed defective; take method='optimized'"):
+        ptd(gallery.matrix("two-jordans:4"), method="rank-one", cond=50)

@@ -77,6 +77,25 @@ def test_refines_what_the_closed_form_leaves():
     assert refined.condition < 0.95 * closed.condition
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stable", ["keep", False])
+@pytest.mark.parametrize(("n", "kappa"), [(16, 2.972), (64, 2.981)])
+def test_close_to_the_best_known_whether_stability_is_kept_or_let_go(n: int, kappa: float, stable: Any):
+    d = ptd(legs(n)[0], method="optimized", rel=0.1, stable=stable)
+    assert d.condition <= kappa
+    assert d.rel == pytest.approx(0.1, rel=1e-9)
+    assert not stable or d.abscissa < 0
+
+
+def test_two_equal_blocks_have_a_best_compromise_too():
+    """No perturbation of rank one makes a derogatory matrix diagonalisable: gamma starts from random ones there."""
+    A = gallery.matrix("two-jordans:5")
+    d = ptd(A, gamma=1.0)
+    assert d.start == "gaussian, seed 0"
+    ours, other = (float(x.condition) + np.linalg.norm(x.E.numpy()) for x in (d, ptd(A, rel=0.3)))
+    assert ours <= 1.01 * other
+
+
 @pytest.mark.parametrize(("n", "k"), covering(list(PAPER), range(7), every=3))
 def test_below_the_paper(n: int, k: int):
     kappa, size = PAPER[n][0][k], PAPER[n][1][k]

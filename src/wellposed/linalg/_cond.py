@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wellposed.errors import ConvergenceError
+from wellposed.linalg._eigen import Eigen
 from wellposed.linalg._found import ROUNDING, Clock, Found
 from wellposed.linalg._low_rank import low_rank_candidates
 from wellposed.linalg._matrix import Array, norm2
@@ -22,7 +23,16 @@ _LAST_SECANTS = 4  # ... and those in which the optimiser takes its time
 _BELOW = (0.3, 0.1, 0.03, 0.01)  # of the size that does: others that may do as well, unless two in a row ...
 _FALL = -0.7  # ... have a kappa that falls with the size at least like this power of it, as it should
 
+_LEAST = float(np.finfo(float).eps)  # of ||A||: smaller perturbations are lost in rounding
+
 Perturb = Callable[..., Any]
+
+
+def has_condition(result: Eigen, target: float) -> bool:
+    """Whether the condition number of the eigenvectors is at most the target, whatever their lengths."""
+    kappa = result.balanced_condition
+    # Other lengths gain a few percent, at the cost of many decompositions: not asked for where that is not enough.
+    return kappa <= target * ROUNDING or (kappa < 2 * target and result.scaling.condition <= target * ROUNDING)
 
 
 def smallest_for_cond(
@@ -62,6 +72,8 @@ def _look_below(A: Array, search: _Secants, closed: Callable[[float], Found], be
     """A smaller one, where the closed form has been better at a smaller size already."""
     norm, size, usual = norm2(A), norm2(best.result.E), 0
     for factor in _BELOW:
+        if factor * size < _LEAST * norm:
+            break
         candidates = low_rank_candidates(A, factor * size, thorough=False)
         probe = Found(search.request.choose(candidates), "rank-one")
         kappa = search.kappa(probe)
@@ -122,7 +134,10 @@ class _Secants:
 def _why_not_reached(request: Request, reached: float) -> str:
     failed = f"cond = {request.amount:g} is not reached by a perturbation smaller than A itself: "
     if not np.isfinite(reached):
-        also = "" if request.tries_everything else ", or take method='optimized'"
+        other = "" if request.tries_everything else "take method='optimized'"
+        if request.margin is None and not request.avoid_real:
+            return failed + f"A + E stayed defective; {other or 'set the size of the perturbation (rel)'}"
+        also = other and f", or {other}"
         return failed + f"none had the spectrum asked for; relax stable, margin or real_eigenvalues{also}"
     also = "" if request.method == "optimized" else ", take method='optimized',"
     return failed + (

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from wellposed.linalg._automatic import choose, improved, stable_problem
-from wellposed.linalg._cond import smallest_for_cond
+from wellposed.linalg._cond import has_condition, smallest_for_cond
 from wellposed.linalg._eigen import Eigen, eigen
-from wellposed.linalg._found import ROUNDING, Clock, Found
+from wellposed.linalg._found import Clock, Found
 from wellposed.linalg._gaussian import gaussian
 from wellposed.linalg._low_rank import low_rank_candidates
 from wellposed.linalg._matrix import Array, norm2
@@ -37,13 +37,18 @@ def search(A: Array, request: Request, plain: Eigen, clock: Clock | None = None)
     normal = kappa < 1 + 1e-6  # needs nothing, whoever asks
     if request.gamma is not None:
         return none if normal and plain_meets else _solve_gamma(A, request, request.gamma, none, clock)
-    enough = _WELL_CONDITIONED if request.cond is None else request.cond * ROUNDING
-    if (normal or request.method == "auto") and kappa <= enough and plain_meets:
+    if request.cond is not None:  # the smallest perturbation that does is none at all, whichever method is named
+        enough = plain_meets and has_condition(plain, request.cond)
+        return none if enough else smallest_for_cond(A, request, request.cond, _closed_forms, _perturb, clock)
+    if (normal or request.method == "auto") and kappa <= _WELL_CONDITIONED and plain_meets:
         return none
-    if request.cond is not None:
-        return smallest_for_cond(A, request, request.cond, _closed_forms, _perturb, clock)
     assert request.eps is not None  # of the four knobs, rel and eps are left
     found = _perturb(A, request, request.eps, clock)
+    kept = dataclasses.replace(request, keep=True).keeping(plain, norm2(A))
+    if request.method == "optimized" and request.margin is None and kept.margin is not None and not clock.over:
+        # Minima are local, and those found among stable matrices are sometimes the better ones.
+        stable = _perturb(A, kept, request.eps, clock)
+        found = min(found, stable, key=lambda item: request.sort_key(item.result))
     worth = np.isfinite(kappa) and kappa <= _WORTH * found.result.balanced_condition
     return none if request.method == "auto" and worth and plain_meets else found
 
@@ -152,9 +157,18 @@ def _solve_gamma(A: Array, request: Request, gamma: float, plain: Found, clock: 
         request = dataclasses.replace(request, keep=False)
     shape = {"power": request.power, "norm": request.norm, "unit_columns": request.unit_columns}
     problem = Problem(A, gamma=gamma, **shape, **_penalty(A, request))
-    size = norm2(A)
-    starts = [c for rel in np.logspace(-6, 0, 13) for c in low_rank_candidates(A, size * rel, thorough=False)]
-    starts = sorted((s for s in starts if np.isfinite(s.balanced_condition)), key=lambda start: value(problem, start))
+    name, starts = _starts_for_gamma(A, request)
+    starts.sort(key=lambda start: value(problem, start))
     refined = (refine(problem, s, clock=clock) for s in starts[: _starts(A)])
-    found = [Found(result, "optimized", done, "rank-one") for result, done in refined]
+    found = [Found(result, "optimized", done, name) for result, done in refined]
     return min([plain, *found], key=lambda item: (not request.meets(item.result), value(problem, item.result)))
+
+
+def _starts_for_gamma(A: Array, request: Request) -> tuple[str, list[Eigen]]:
+    """Closed forms of sizes from 1e-6 to 1; random ones where these stay defective, as with two equal Jordan blocks."""
+    sizes = norm2(A) * np.logspace(-6, 0, 13)
+    tried = (c for eps in sizes for c in low_rank_candidates(A, eps, thorough=False))
+    if found := [c for c in tried if np.isfinite(c.balanced_condition)]:
+        return "rank-one", found
+    drawn = (_draw(A, request, eps, request.seed).result for eps in sizes)
+    return f"gaussian, seed {request.seed}", [c for c in drawn if np.isfinite(c.balanced_condition)]
