@@ -62,6 +62,26 @@ def test_keep_is_the_default_and_false_lets_go():
     assert "A is stable" not in str(kept)
 
 
+def test_stable_neighbours_are_found_where_they_are_badly_conditioned():
+    """-1 on the diagonal and 2 above it: to stay stable, most of the budget has to move the spectrum to the left."""
+    A = gallery.matrix("transient:24")
+    d = ptd(A, rel=1e-3)
+    assert d.rel == pytest.approx(1e-3, rel=1e-9)
+    assert np.linalg.eigvals((A + d.E).numpy()).real.max() < 0
+    assert d.condition < 1e7
+
+
+def test_an_unstable_result_says_what_would_do():
+    A = gallery.matrix("transient:20")
+    with pytest.raises(
+        UnstableError, match=r"a smaller rel, or rel >= 0\.34, or stable=False.*, or a longer time_limit"
+    ):
+        ptd(A, time_limit=1e-6)
+    d = ptd(A, rel=0.35)
+    assert d.abscissa < 0
+    assert d.condition < 2
+
+
 def test_keep_asks_nothing_of_an_unstable_matrix():
     A = gallery.matrix("kahan:8")
     assert (ptd(A).E == ptd(A, stable=False).E).all()
@@ -99,6 +119,8 @@ def test_before_and_after():
     assert d.abscissa_before == pytest.approx(-1)
     assert d.condition_before > 100 * d.condition
     assert f"no perturbation of this size does better than {d.condition_bound:.3g}" in str(d)
+    assert "kappa(V) is still" not in str(d)
+    assert "kappa(V) is still" in str(ptd(gallery.matrix("jordan:4"), rel=1e-12))
     wild = ptd(np.array([[1.0, 1e20], [1e-3, 2.0]]), rel=1e-3)
     assert "badly scaled" in str(wild)
 

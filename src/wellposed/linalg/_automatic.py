@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wellposed.linalg._descent import descend, promise, towards_diagonal, towards_normal
+from wellposed.linalg._descent import descend, of_size, promise, towards_diagonal, towards_normal
 from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._found import Clock, Found
 from wellposed.linalg._gaussian import gaussian
+from wellposed.linalg._low_rank import low_rank_candidates
 from wellposed.linalg._matrix import Array, norm2
 from wellposed.linalg._optimized import STEADY, Problem, refine
 from wellposed.linalg._request import Request
@@ -26,6 +27,9 @@ _SHIFTED = 0.999  # of the budget, spent on moving the spectrum to the left: a s
 _UNIT = 1.0  # of eps: how far right an eigenvalue counts as much as a kappa larger by e^10 ...
 _MARGIN = 0.02  # ... and how far left of the axis it is asked to stay, as a penalty stops a little short of its goal
 _NEAR = 0.1  # of eps: what is unstable by less than this may be shifted
+_LEFT = tuple(10.0**-k for k in range(3, 14))  # of eps: what is not spent on moving to the left where nothing else did
+_SMALL = 64  # n up to which all of them are tried
+_LAST_EVALUATIONS = 150  # spent on making the most of that
 
 
 class Effort(NamedTuple):
@@ -70,6 +74,8 @@ def improved(A: Array, request: Request, eps: float, closed: list[Found], clock:
     if effort.refined and not request.stable(closed[0].result):
         found += _hemmed_in(problem, request, found, clock)
     found += [item._replace(result=moved) for item in found for moved in _moved_left(problem, request, item.result)]
+    if not any(request.stable(item.result) for item in (*closed, *found)):
+        found += _last_resort(problem, request, clock, refined=effort.refined > 0)
     return sorted(found, key=lambda item: request.sort_key(item.result))
 
 
@@ -145,6 +151,23 @@ def _moved_left(problem: Problem, request: Request, result: Eigen) -> Iterator[E
         yield moved
         if request.meets(moved):
             return
+
+
+def _last_resort(problem: Problem, request: Request, clock: Clock, *, refined: bool) -> list[Found]:
+    """Nearly all of the budget to move the spectrum left, and as much of the closed form as that leaves room for."""
+    eps, eye = problem.eps, np.eye(len(problem.A))
+    assert eps is not None
+    found = []
+    for share in _LEFT if len(eye) <= _SMALL else _LEFT[::4]:  # large matrices: their decompositions are dear
+        small = (c.E for c in low_rank_candidates(problem.A, share * eps, thorough=False))
+        moved = min((eigen(problem.A, of_size(E - (1 - share) * eps * eye, eps)) for E in small), key=request.sort_key)
+        if request.stable(moved):
+            found.append(moved)
+            break
+    if found and refined and not clock.over:
+        found.append(refine(problem, found[0], stages=STEADY, evaluations=_LAST_EVALUATIONS, clock=clock)[0])
+        found += _moved_left(problem, request, found[-1])
+    return [Found(result, "optimized", True, "a shift to the left") for result in found]
 
 
 def choose(request: Request, closed: list[Found], others: list[Found]) -> Found:

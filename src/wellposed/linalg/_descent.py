@@ -64,7 +64,7 @@ def towards_diagonal(A: Array, eps: float) -> Array:
 
     T, Q = schur(A, output="complex")[:2]
     E = -Q @ polar_factor(np.triu(T, 1)) @ Q.conj().T
-    return _of_size(E.real if np.isrealobj(A) else E, eps)
+    return of_size(E.real if np.isrealobj(A) else E, eps)
 
 
 def towards_normal(A: Array, eps: float) -> Array:
@@ -74,7 +74,7 @@ def towards_normal(A: Array, eps: float) -> Array:
         M = A + E
         C = M @ M.conj().T - M.conj().T @ M
         E = E - eps / _FLOW * polar_factor(C @ M - M @ C)
-    return _of_size(E, eps)
+    return of_size(E, eps)
 
 
 def polar_factor(M: Array) -> Array:
@@ -83,7 +83,8 @@ def polar_factor(M: Array) -> Array:
     return left @ right
 
 
-def _of_size(E: Array, eps: float) -> Array:
+def of_size(E: Array, eps: float) -> Array:
+    """The same direction at this spectral norm; nothing where there is none."""
     size = norm2(E)
     return eps / size * E if size > 0 else E
 

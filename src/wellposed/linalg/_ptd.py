@@ -130,7 +130,7 @@ def _searched(A: Array, request: Request, clock: Clock) -> tuple[float, Found, b
     plain = eigen(A, np.zeros_like(A))
     request = request.keeping(plain, norm2(A))
     found = search(A, request, plain, clock)
-    _refuse(A, request, found.result, found.method)
+    _refuse(A, request, found.result, found.method, ", or a longer time_limit" if clock.over else "")
     return unit, found, request.unit_columns
 
 
@@ -163,10 +163,10 @@ def _measured(given: Array, unit: float, found: Found, unit_columns: bool) -> Di
     )
 
 
-def _refuse(A: Array, request: Request, result: Eigen, method: str) -> None:
+def _refuse(A: Array, request: Request, result: Eigen, method: str, longer: str) -> None:
     """Say what is wrong with a result that is not what was asked for, and which knob to turn."""
     if request.margin is not None and not request.stable(result):
-        raise UnstableError(_why_unstable(A, request, request.margin, result, method))
+        raise UnstableError(_why_unstable(A, request, request.margin, result, method) + longer)
     if request.avoid_real and result.real_eigenvalues > len(A) % 2:
         seed = " or seed" if request.method == "gaussian" else ""
         raise ConvergenceError(
@@ -200,10 +200,17 @@ def _why_unstable(A: Array, request: Request, margin: float, result: Eigen, meth
         )
     own = float(np.linalg.eigvals(A).real.max())
     larger = f"{request.knob_change(1)} (A itself has {request.unit * own:.4g})"
-    size = request.knob_change(-1) if own <= -margin else larger
+    size = request.knob_change(-1) + _dissipative(A, request, margin) if own <= -margin else larger
     milder = "" if margin < 1e-300 else " or a smaller margin"
     let_go = ", or stable=False, which lets it go" if request.keep else ""
     return reached + f"take {size}{milder}" + ("" if request.tries_everything else ", or method='optimized'") + let_go
+
+
+def _dissipative(A: Array, request: Request, margin: float) -> str:
+    """The size from which a multiple of the identity alone moves the numerical range of A past the margin."""
+    enough = 1.05 * (float(np.linalg.eigvalsh((A + A.conj().T) / 2)[-1]) + margin)
+    size = {"rel": enough / norm2(A), "eps": request.unit * enough}.get(request.knob)
+    return "" if size is None or size <= request.amount else f", or {request.knob} >= {size:.2g}"
 
 
 def _stack(results: list[Diagonalization], batch: tuple[int, ...], device: torch.device) -> Diagonalization:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wellposed.linalg._diagonalization import Diagonalization
 
 _LARGE = 64  # beyond, the bound takes longer than printing may: d.condition_bound still has it
+_STILL_ILL = 1e8  # of kappa(V): half of the digits
 _BADLY_SCALED = 1e6  # ||A|| over its norm in balanced coordinates
 
 
@@ -61,12 +62,15 @@ def _bound(d: Diagonalization) -> str:
 
 
 def _warnings(d: Diagonalization) -> list[str]:
-    """What should worry the reader: a stability that is gone, and a size that means little."""
+    """What should worry the reader: stability that is gone, eigenvectors still bad, a size that means little."""
     if d.batch_shape:
         return []
     found = []
     if d.abscissa >= 0 > d.abscissa_before:
         found.append("A is stable and A + E is not: pass stable=True, or a smaller perturbation")
+    if (kappa := (d if d.balanced is None else d.balanced).condition) > _STILL_ILL:
+        let_go = ", or stable=False, if that is what holds it back" if d.abscissa < 0 else ""
+        found.append(f"kappa(V) is still {kappa:.1e}, beyond 1e8: take a larger perturbation{let_go}")
     A = d._matrix.cpu().numpy()
     size, balanced = np.linalg.norm(A, 2), _balanced_norm(A)
     if d.balanced is None and size > _BADLY_SCALED * balanced > 0:
