@@ -167,6 +167,8 @@ class Diagonalization:
 
 def _size_to_beat(d: Diagonalization, A: Any, E: Any) -> float:
     """``||E||``, and what A is off where it had to be put together again."""
-    norm = np.linalg.norm
-    lost = 0.0 if d.A is not None else 1e-13 * len(A) * norm(d.V.numpy()) * norm(d.V_inv.numpy()) * norm(A)
-    return float(norm(E, 2) + lost)
+    size = float(np.linalg.norm(E, 2))
+    if d.A is not None:
+        return size
+    lengths = [float(torch.linalg.norm(part)) for part in (d.V, d.V_inv)]
+    return size + 1e-13 * len(A) * lengths[0] * lengths[1] * float(np.linalg.norm(A))
