@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,16 @@ from wellposed.records import Claim
 
 SIZES = (8, 16, 32, 64, 128)
 RELS = tuple(float(f"{r:.3g}") for r in np.logspace(-6, -1, 11))
+BEST_AT = 0.1  # rel: where the optimiser's best is held against the bound
 
 
 def run(track: Callable) -> Result:
     """The closed form over a grid of n and rel, and exponents fitted to it and to the paper's own numbers."""
-    rows = []
+    rows, limits = [], []
     for n in track(SIZES):
         A, _ = hippo.legs(n)
+        best = ptd(A, method="optimized", rel=BEST_AT)
+        limits.append({"n": n, "rel": BEST_AT, "condition": best.condition, "bound": best.condition_bound})
         for rel in RELS:
             d = ptd(A, method="rank-one", rel=rel, stable=False)
             rows.append({"n": n, "rel": rel, "condition": d.condition, "abscissa": d.abscissa})
@@ -46,10 +50,22 @@ def run(track: Callable) -> Result:
     ]
     finding = (
         f"kappa falls like (||E||/||A||)^{ours[0]:.2f} and hardly depends on n (exponent {ours[1]:.2f}); the paper's "
-        f"own numbers give {paper[0]:.2f} and {paper[1]:.2f}. Theorem 5's bound is far above."
+        f"own numbers give {paper[0]:.2f} and {paper[1]:.2f}. Theorem 5's bound is far above. At rel {BEST_AT:g} the "
+        f"optimiser comes down to {_span(limits, 'condition')}; no perturbation comes below {_span(limits, 'bound')}."
     )
-    data = {"rows": rows, "paper": [list(cell) for cell in cells], "fit": list(ours), "paper_fit": list(paper)}
+    data = {
+        "rows": rows,
+        "limits": limits,
+        "paper": [list(cell) for cell in cells],
+        "fit": list(ours),
+        "paper_fit": list(paper),
+    }
     return Result(finding, claims, data)
+
+
+def _span(limits: list[dict[str, Any]], name: str) -> str:
+    values = [float(row[name]) for row in limits]
+    return f"{min(values):.2f} to {max(values):.2f}"
 
 
 def fit(points: list[tuple[int, float, float]]) -> tuple[float, float]:
