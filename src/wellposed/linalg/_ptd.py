@@ -126,9 +126,8 @@ def _searched(A: Array, request: Request, clock: Clock) -> tuple[float, Found, b
     top = np.abs([A.real, A.imag]).max()
     unit = 1.0 if _ORDINARY[0] < top < _ORDINARY[1] else unit_of(A)
     A = to_unit(A, unit)
-    request = request.scaled_to(norm2(A), unit)
-    plain = eigen(A, np.zeros_like(A))
-    request = request.keeping(plain, norm2(A))
+    size, plain = norm2(A), eigen(A, np.zeros_like(A))
+    request = request.scaled_to(size, unit).keeping(plain, size)
     found = search(A, request, plain, clock)
     _refuse(A, request, found.result, found.method, ", or a longer time_limit" if clock.over else "")
     return unit, found, request.unit_columns

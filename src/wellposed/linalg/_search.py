@@ -32,7 +32,7 @@ def search(A: Array, request: Request, plain: Eigen, clock: Clock | None = None)
     clock = clock or Clock()
     none = Found(plain, "none")
     kappa, plain_meets = plain.balanced_condition, request.meets(plain)
-    if (norm2(A) == 0 and request.eps is None) or request.eps == 0:
+    if (not A.any() and request.eps is None) or request.eps == 0:
         return none  # nothing to measure a perturbation by
     normal = kappa < 1 + 1e-6  # needs nothing, whoever asks
     if request.gamma is not None:
@@ -44,11 +44,11 @@ def search(A: Array, request: Request, plain: Eigen, clock: Clock | None = None)
         return none
     assert request.eps is not None  # of the four knobs, rel and eps are left
     found = _perturb(A, request, request.eps, clock)
-    kept = dataclasses.replace(request, keep=True).keeping(plain, norm2(A))
-    if request.method == "optimized" and request.margin is None and kept.margin is not None and not clock.over:
+    if request.method == "optimized" and request.margin is None and not clock.over:
         # Minima are local, and those found among stable matrices are sometimes the better ones.
-        stable = _perturb(A, kept, request.eps, clock)
-        found = min(found, stable, key=lambda item: request.sort_key(item.result))
+        kept = dataclasses.replace(request, keep=True).keeping(plain, norm2(A))
+        others = [] if kept.margin is None else [_perturb(A, kept, request.eps, clock)]
+        found = min([found, *others], key=lambda item: request.sort_key(item.result))
     worth = np.isfinite(kappa) and kappa <= _WORTH * found.result.balanced_condition
     return none if request.method == "auto" and worth and plain_meets else found
 
@@ -83,13 +83,14 @@ def _closed_forms(A: Array, request: Request, eps: float, clock: Clock) -> list[
     """Candidates that need no optimiser, best first; smaller only where the spectrum asked for wants that."""
     if request.method == "gaussian":
         return [_draw(A, request, eps, request.seed)]
-    limit = _good_condition(norm2(A) / eps)
+    inverse_rel = norm2(A) / eps
+    limit = _good_condition(inverse_rel)
     # Far from good at a large matrix: other places on the same rays are not worth their decompositions.
     best = request.choose(low_rank_candidates(A, eps, give_up=3 * limit if len(A) > _LARGE_CLOSED else None))
     clock.tell("rank-one", best)
     near = best.balanced_condition <= 3 * limit
     if (near or request.method == "rank-one") and (
-        not request.meets(best) or (request.margin is not None and eps > _BEYOND * norm2(A))
+        not request.meets(best) or (request.margin is not None and _BEYOND * inverse_rel < 1)
     ):
         best = min([best, *_smaller(A, request, eps)], key=request.sort_key)
     found = [Found(best, "rank-one")]
