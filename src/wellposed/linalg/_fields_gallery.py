@@ -41,7 +41,7 @@ def smoke(n: int) -> Complex:
 
 
 def twisted(n: int) -> Real:
-    """A twisted circulant, ``2 sin x`` on the diagonal: wave packets (Trefethen and Chapman 2004)."""
+    """EigTool's twisted circulant, ``2 sin x`` on the diagonal: wave packets (Trefethen and Chapman 2004)."""
     x = 2 * math.pi / n * torch.arange(n, dtype=torch.float64)
     shift = torch.roll(torch.eye(n, dtype=torch.float64), 1, dims=1)
     return torch.diag(2 * x.sin()) + shift - shift.mT
