@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from wellposed import ptd
 from wellposed.hippo import legs
 from wellposed.linalg import gallery
 from wellposed.linalg._bound import bounds, condition_bound
+from wellposed.records import load_record
 
 NAMES = [name for name in gallery.MATRICES if name != "well-conditioned"]
 
@@ -85,6 +87,15 @@ def test_on_legs(n: int):
     by_angle, by_area = bounds(legs(n)[0].numpy() / n**2, 0.1 * float(np.linalg.norm(legs(n)[0], 2)) / n**2)
     assert by_angle > 2
     assert by_angle > by_area
+
+
+def test_the_page_shows_what_was_recorded_for_legs():
+    root = Path(__file__).parents[2]
+    limits = load_record(root / "results/condition-vs-size.json").data["limits"]
+    page = (root / "docs/devdocs/bound.md").read_text(encoding="utf-8")
+    assert [row["n"] for row in limits] == [8, 16, 32, 64, 128]
+    for row in limits:
+        assert f"| legs:{row['n']} | 0.1 | {row['bound']:.2f} | 1 | {row['condition']:.2f} |" in page
 
 
 def test_areas_count_where_perturbations_are_small():
