@@ -74,7 +74,7 @@ def improved(A: Array, request: Request, eps: float, closed: list[Found], clock:
     if effort.refined and not request.stable(closed[0].result):
         found += _hemmed_in(problem, request, found, clock)
     found += [item._replace(result=moved) for item in found for moved in _moved_left(problem, request, item.result)]
-    if not any(request.stable(item.result) for item in (*closed, *found)):
+    if not hurry and not any(request.stable(item.result) for item in (*closed, *found)):
         found += _last_resort(problem, request, clock, refined=effort.refined > 0)
     return sorted(found, key=lambda item: request.sort_key(item.result))
 

@@ -59,7 +59,8 @@ def smallest_for_cond(
         raise ConvergenceError(_why_not_reached(request, search.reached))
     if request.method != "gaussian":
         best = _look_below(A, search, closed, best)
-    if request.method == "optimized" or best.method == "optimized":
+    # A random matrix or several pairs that do are no sign of the smallest size: descents reach far below them.
+    if request.method == "optimized" or (request.method == "auto" and best.method != "rank-one"):
         best = search.run(rough, 0.8 * norm2(best.result.E) / norm, _SECANTS) or best
         fine = search.run(
             lambda rel: perturb(A, request, norm * rel, clock), norm2(best.result.E) / norm, _LAST_SECANTS
