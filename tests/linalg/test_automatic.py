@@ -14,6 +14,7 @@ from wellposed.linalg._descent import descend, polar_factor, promise
 from wellposed.linalg._eigen import eigen
 from wellposed.linalg._found import Clock
 from wellposed.linalg._optimized import Problem, smoothed_log_kappa
+from wellposed.linalg._request import check_progress
 
 # kappa reached by the best of many long runs, at rel 0.1 and 1e-3, but for stability where A is stable.
 BEST = {
@@ -143,6 +144,8 @@ def test_progress(monkeypatch: pytest.MonkeyPatch):
     lines: list[str] = []
     ptd(gallery.matrix("kahan:10"), progress=lines.append)
     assert any("descending from" in line and "kappa(V)" in line for line in lines)
+    with pytest.raises(ArgumentError, match="progress must be a function of a line of text, such as print, got 3"):
+        check_progress(3)
 
 
 def test_conditional_gradients_stay_on_the_sphere_and_descend():

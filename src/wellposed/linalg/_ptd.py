@@ -15,7 +15,7 @@ from wellposed.linalg._diagonalization import Diagonalization
 from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._found import Clock, Found
 from wellposed.linalg._matrix import Array, as_matrices, from_unit, norm2, to_unit, unit_of
-from wellposed.linalg._request import Request, checked_request, checked_seconds
+from wellposed.linalg._request import Request, check_progress, checked_request, checked_seconds
 from wellposed.linalg._saved import NUMBERS, TENSORS
 from wellposed.linalg._search import search
 
@@ -97,6 +97,7 @@ def ptd(
     seconds = checked_seconds(time_limit)
     if not isinstance(balance, bool | np.bool_):
         raise ArgumentError(f"balance must be True or False, got {balance!r}")
+    check_progress(progress)
     batch = arrays.shape[:-2]
     results = []
     for index in np.ndindex(batch):

@@ -192,3 +192,9 @@ def checked_seconds(time_limit: Any) -> float:
     if not seconds > 0:
         raise ArgumentError(f"time_limit must be a positive number of seconds, got {seconds:g}")
     return seconds
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what cannot be called before the work begins, not seconds into it."""
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress must be a function of a line of text, such as print, got {progress!r}")
