@@ -74,7 +74,7 @@ def reproduce(
     done: list[str] = []
     with keeping(lambda: _kept(done, folder, runs if full else None)):
         for name in names or NAMES:
-            made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name))
+            made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name), brief=not names)
             save_record(made, folder)
             done.append(name)
     print(f"report: {show_verdicts(read_records(folder), out)}")

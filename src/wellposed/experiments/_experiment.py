@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from wellposed._checks import seed as checked_seed
@@ -31,6 +31,8 @@ class Experiment:
     """Takes a function that wraps its steps, for a progress bar, and then the seed if there is one."""
     seed: int | None = None
     """What its random numbers start from; ``None`` where nothing is random."""
+    brief: Mapping[str, Any] = field(default_factory=dict)
+    """Keywords for ``run`` that leave out what takes long, for those who run all experiments in one go."""
 
     full: Callable[[Campaign], Result] | None = None
     """Of experiments on trained models: the one at full size, which trains them where they are missing."""

@@ -52,14 +52,16 @@ def get(name: str) -> Experiment:
     return importlib.import_module(f"wellposed.experiments.{name.replace('-', '_')}").EXPERIMENT
 
 
-def run(name: str, *, track: Track = lambda steps: steps) -> Record:
-    """Run one experiment; ``track`` wraps its steps, for a progress bar."""
+def run(name: str, *, track: Track = lambda steps: steps, brief: bool = False) -> Record:
+    """Run one experiment, or what is quick of it; ``track`` wraps its steps, for a progress bar."""
     experiment = get(name)
     start = time.perf_counter()
     # The seed that is recorded is the one that is used.
-    result = experiment.run(track) if experiment.seed is None else experiment.run(track, experiment.seed)
+    seed = () if experiment.seed is None else (experiment.seed,)
+    result = experiment.run(track, *seed, **(experiment.brief if brief else {}))
     seconds = time.perf_counter() - start
-    return _record(name, experiment, result, provenance(f"wellposed reproduce {name}", seconds, experiment.seed))
+    command = "wellposed reproduce" if brief and experiment.brief else f"wellposed reproduce {name}"
+    return _record(name, experiment, result, provenance(command, seconds, experiment.seed))
 
 
 def run_full(
