@@ -17,7 +17,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce test test-slow bench docs lint-js vendor clean
+.PHONY: reproduce test types quick test-slow bench docs lint-js vendor clean
 .DELETE_ON_ERROR:
 
 reproduce: .venv/ready
@@ -27,7 +27,12 @@ reproduce: .venv/ready
 test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(MAKE) --no-print-directory --jobs 2 types quick  # the type checker would leave a core idle
+
+types:
 	$(BIN)/pyright
+
+quick:
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: .venv/ready

@@ -153,7 +153,7 @@ def test_processes_of_a_dataloader_read_the_same(dataset: SequenceDataset):
         assert same(batch, other)
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("method", [pytest.param("spawn", marks=pytest.mark.slow), "forkserver"])
 def test_sending_a_dataset_to_a_worker_leaves_its_batches_as_they_were(tmp_path: Path, method: str):
     """Whose memory PyTorch then moves: a view of it would sort by whatever comes to lie there."""
     dataset = load(Tokens(count=400), tmp_path)

@@ -207,7 +207,8 @@ def test_buttons_and_keys_do_what_they_say(browser: webdriver.Chrome):
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.parametrize("name", [pytest.param("grcar:9", marks=pytest.mark.slow), "bull-head:8"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["grcar:9", "bull-head:8"])
 def test_a_matrix_of_ones_own(browser: webdriver.Chrome, tmp_path: Path, name: str):
     A = gallery.matrix(name)
     A = A - 4 * torch.eye(len(A), dtype=A.dtype)  # stable

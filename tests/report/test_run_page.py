@@ -81,6 +81,7 @@ def test_other_ends(changes: dict[str, Any], expected: str, tmp_path: Path):
     assert expected in words(drawn(make(tmp_path / "run", layers=0, **changes)))
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_left_out(tmp_path: Path):
     folder = make(tmp_path / "run")
     layers = [layer() | {"before": None}, layer(upper=None), layer() | {"bidirectional": True}]

@@ -83,6 +83,7 @@ def pairs_of_systems(draw: st.DrawFn) -> tuple[Twin, Twin]:
     return one, Twin(two.A, two.B, two.C, one.D if draw(st.booleans()) else two.D)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(pairs_of_systems())
 def test_continuous_systems_against_level_sets(pair: tuple[Twin, Twin]):

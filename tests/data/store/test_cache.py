@@ -411,7 +411,8 @@ def wait_until(condition: object, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("parts", [3, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [3, 6])
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path: Path, parts: int):
     process = slow(tmp_path, 0.5)
     wait_until(lambda: len(list(tmp_path.glob("prepared/.slow-*/parts-*.npz"))) >= parts, process)

@@ -120,6 +120,7 @@ def test_lengths_and_labels_are_distributed_as_published(many: SequenceDataset):
     assert np.all(np.abs(labels - published) <= 4 * np.sqrt(2 * published * (1 - published) / len(many)) + 5e-4)
 
 
+@pytest.mark.slow
 def test_shape_of_the_trees_is_as_published(many: SequenceDataset, texts: list[str]):
     assert {nesting(text) for text in texts} == {9}
     roots = np.unique([text.split()[0] for text in texts], return_counts=True)
