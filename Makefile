@@ -1,5 +1,5 @@
 # make reproduce   run every experiment that needs no GPU and no download, write report/index.html
-# make test        lint, check types, run the tests but the slow ones
+# make test        lint, check types, run the tests but the slow ones (make types, make quick: one of these)
 # make test-slow   run the slow ones: long optimisations, compilers, full lengths
 # make bench       measure, in ratios of one run
 # make docs        build the documentation into site/
@@ -29,10 +29,10 @@ test: .venv/ready
 	$(BIN)/ruff check
 	$(MAKE) --no-print-directory --jobs 2 types quick  # the type checker would leave a core idle
 
-types:
+types: .venv/ready
 	$(BIN)/pyright
 
-quick:
+quick: .venv/ready
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: .venv/ready
