@@ -83,6 +83,14 @@ def test_an_unstable_result_says_what_would_do():
     assert d.condition < 2
 
 
+@pytest.mark.parametrize("method", ["rank-one", "gaussian"])
+def test_a_method_that_draws_its_perturbation_is_not_told_to_draw_a_larger_one(method: str):
+    A = gallery.matrix("convection:32")
+    for rel in (0.03, 0.18):
+        with pytest.raises(UnstableError, match=r"take a smaller rel or a smaller margin, or method='optimized'$"):
+            ptd(A, rel=rel, margin=1500.0, method=method)
+
+
 def test_keep_asks_nothing_of_an_unstable_matrix():
     A = gallery.matrix("kahan:8")
     assert (ptd(A).E == ptd(A, stable=False).E).all()
