@@ -60,6 +60,16 @@ def test_gradient_at_a_perturbation_of_rank_one(kind: str):
     assert f < 1e10
 
 
+def test_a_line_search_beyond_floats_ends():
+    """LAPACK's singular values of a matrix with one infinite column come never, or with complaints on stdout."""
+    n = 5
+    objective = _objective(Problem(legs(n)[0].numpy(), **KINDS["eps"]), 32.0, 0.7)
+    for log_lengths in (np.full(n, 800.0), 800.0 * np.eye(n)[0]):
+        f, gradient = objective(np.r_[np.ones(n * n), log_lengths])
+        assert f == 1e10
+        assert not gradient.any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["legs:8", "legs:15", "legs:32", "grcar:20", "jordan:12", "bull-head:8"])
 def test_never_worse_than_rank_one(name: str):

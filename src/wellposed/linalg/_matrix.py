@@ -77,19 +77,26 @@ def norm2(M: Array) -> float:
 
 
 def singular_values(M: Array) -> Array:
-    """Largest first."""
+    """Largest first; NaN where M is not finite."""
     try:
-        return np.linalg.svd(M, compute_uv=False)
+        return np.linalg.svd(_finite(M), compute_uv=False)
     except np.linalg.LinAlgError:
         return _slow_svd(M, vectors=False)
 
 
 def svd(M: Array) -> tuple[Array, Array, Array]:
-    """``U``, singular values and ``V^*`` of a square matrix."""
+    """``U``, singular values and ``V^*`` of a square matrix; NaN where it is not finite."""
     try:
-        return np.linalg.svd(M)
+        return np.linalg.svd(_finite(M))
     except np.linalg.LinAlgError:
         return _slow_svd(M, vectors=True)
+
+
+def _finite(M: Array) -> Array:
+    """M, or an error where LAPACK would print one on the standard output of the program."""
+    if not np.isfinite(M).all():
+        raise np.linalg.LinAlgError
+    return M
 
 
 def _slow_svd(M: Array, *, vectors: bool) -> Any:
