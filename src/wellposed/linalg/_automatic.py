@@ -22,7 +22,8 @@ from wellposed.linalg._optimized import STEADY, Problem, refine
 from wellposed.linalg._request import Request
 
 _PROMISE = np.log(1.3)  # what must be in reach, to first order, to go on where the closed form is good
-_WORTH = 1.27  # the closed form is kept unless kappa falls by this factor: its transfer functions are far better
+WORTH = 1.27
+"""The closed form is kept unless kappa or the size falls by this factor: its transfer functions are far better."""
 _SHIFTED = 0.999  # of the budget, spent on moving the spectrum to the left: a start that is stable wherever one is
 _UNIT = 1.0  # of eps: how far right an eigenvalue counts as much as a kappa larger by e^10 ...
 _MARGIN = 0.02  # ... and how far left of the axis it is asked to stay, as a penalty stops a little short of its goal
@@ -55,7 +56,7 @@ _HURRY = Effort(1, 8, 0, 0)  # for searches that ask at many sizes
 def improved(A: Array, request: Request, eps: float, closed: list[Found], clock: Clock, *, hurry: bool) -> list[Found]:
     """Candidates that may beat the closed forms, best first; none where these are as good as it gets."""
     problem = stable_problem(A, request, eps)
-    if _as_good_as_it_gets(problem, request, closed[0].result):
+    if as_good_as_it_gets(problem, request, closed[0].result):
         return []
     effort = _HURRY if hurry else _effort_for(len(A))
     found = []
@@ -124,7 +125,8 @@ def stable_problem(A: Array, request: Request, eps: float) -> Problem:
     return Problem(A, eps=eps, margin=1.02 * request.margin + _MARGIN * eps, scale=_UNIT * eps)
 
 
-def _as_good_as_it_gets(problem: Problem, request: Request, result: Eigen) -> bool:
+def as_good_as_it_gets(problem: Problem, request: Request, result: Eigen) -> bool:
+    """Whether there is little to gain on a closed form, to first order."""
     assert problem.eps is not None
     size = norm2(result.E)
     # About what rank-one reaches on HiPPO matrices; beyond, a small promise may mean a place between two valleys.
@@ -176,7 +178,7 @@ def choose(request: Request, closed: list[Found], others: list[Found]) -> Found:
     if not request.meets(best.result):
         return min([*closed, *others], key=lambda item: item.result.abscissa)
     plain = [item for item in closed if request.meets(item.result)]
-    limit = _WORTH * best.result.balanced_condition
+    limit = WORTH * best.result.balanced_condition
     return next((item for item in plain if item.result.balanced_condition <= limit), best)
 
 
