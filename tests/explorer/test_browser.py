@@ -207,6 +207,18 @@ def test_buttons_and_keys_do_what_they_say(browser: webdriver.Chrome):
     assert browser.get_log("browser") == []
 
 
+def check_ring(browser: webdriver.Chrome, is_complex: bool) -> None:
+    """Enough of the wave is seen to say how loud it is; where it is not, no number is given."""
+    if is_complex:
+        assert "real part" in text(browser, "#cycles")
+    else:
+        for name in ("S4", "PTD"):
+            assert number(browser, f"#loud-{name}") == pytest.approx(number(browser, f"#gain-{name}"), rel=1e-3)
+    assert "as loudly as A" in text(browser, "#verdict")
+    move(browser, omega="0.01")
+    assert "Too slow to see here" in text(browser, "#verdict")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["grcar:9", "bull-head:8"])
 def test_a_matrix_of_ones_own(browser: webdriver.Chrome, tmp_path: Path, name: str):
@@ -224,6 +236,7 @@ def test_a_matrix_of_ones_own(browser: webdriver.Chrome, tmp_path: Path, name: s
         assert close(number(browser, "#gain-S4"), abs(system(1j * omega).item()))
         assert close(number(browser, "#gain-PTD"), abs(near(1j * omega).item()))
         assert close(number(browser, "#distance-PTD"), linf_distance(system, near).value)
+        check_ring(browser, A.is_complex())
         check_sigma(browser, A, Random(1))
         assert browser.execute_script(OVERFLOWS) == []
         assert browser.get_log("browser") == []

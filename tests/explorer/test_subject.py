@@ -29,6 +29,8 @@ def test_what_is_too_large_or_no_matrix_is_refused():
         (torch.zeros(2, 2), None, "zero"),
         (torch.eye(2), [1j, 0], "complex"),
         (torch.eye(2), [1, torch.inf], "B holds"),
+        (np.array([["a", "b"], ["c", "d"]]), None, "must hold numbers"),
+        (1e200 * torch.eye(2, dtype=torch.float64), None, "1e\\+200 is beyond"),
     ):
         with pytest.raises(ArgumentError, match=message):
             own_subject(A, B)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wellposed._checks import as_tensor
 from wellposed.errors import ArgumentError, IllConditionedError, ShapeError, UnstableError
 from wellposed.explorer._subject import LARGEST, RELS, Data, Subject, Track, cell, distance, floats, no_track
 from wellposed.linalg import Diagonalization, ptd
@@ -17,13 +18,15 @@ from wellposed.systems import DenseSystem
 _CERTIFIED = 32
 """States up to which distances are certified: a dense resolvent costs n^3 at each of thousands of frequencies."""
 _GROWTH = math.log(1e5)
+_LARGEST_NORM = 1e100
+"""Squares must neither overflow nor vanish, in the page too."""
 
 
 def own_subject(
     A: Any, B: Any = None, *, title: str = "your matrix", rels: Sequence[float] = RELS, track: Track = no_track
 ) -> Subject:
     """A matrix with up to 128 rows, driven through ``B`` (every state alike if not given), perturbed by every size."""
-    A = torch.as_tensor(A)
+    A = as_tensor(A, "the matrix")
     A = A.to(torch.complex128 if A.is_complex() else torch.float64)
     n = A.shape[-1]
     if A.ndim != 2 or A.shape[0] != n or not 2 <= n <= LARGEST:
@@ -32,6 +35,11 @@ def own_subject(
         raise ArgumentError("the matrix holds NaN or infinity")
     if not bool(A.any()):
         raise ArgumentError("the matrix is zero: there is nothing to explore")
+    size = torch.linalg.matrix_norm(A, ord=2).item()
+    if not 1 / _LARGEST_NORM <= size <= _LARGEST_NORM:
+        raise ArgumentError(
+            f"||A|| = {size:.3g} is beyond 1e-100 to 1e100, as far as the page computes: scale the matrix"
+        )
     B = _input(B, A)
     rows = sorted({1, math.ceil(n / 2), n})
     cells = [_perturbed(A, B, rows, rel) for rel in track(rels)]
@@ -48,17 +56,21 @@ def _distinct(cells: list[Data]) -> list[Data]:
 
 
 def _duration(start: Data, cells: list[Data]) -> float:
-    """Until the slowest mode has settled; where something grows, until it has grown a hundred thousand times."""
+    """Until the slowest mode has settled; where something grows, until it has grown a hundred thousand times.
+
+    Three periods of the wave that the page begins with, norm / 10, are seen in any case that does not grow.
+    """
     slowest = max(-start["abscissa"], 1e-3 * start["norm"])
+    settled = max(3 / slowest, 6 * math.pi / (start["norm"] / 10))
     growth = max(part["abscissa"] for part in (start, *cells))
-    return min(3 / slowest, _GROWTH / growth) if growth > 0 else 3 / slowest
+    return min(settled, _GROWTH / growth) if growth > 0 else settled
 
 
 def _input(B: Any, A: Tensor) -> Tensor:
     n = len(A)
     if B is None:
         return torch.ones(n, dtype=A.dtype)
-    B = torch.as_tensor(B).reshape(-1)
+    B = as_tensor(B, "B").reshape(-1)
     if len(B) != n:
         raise ShapeError(f"B has {len(B)} entries, and the matrix {n} rows")
     if B.is_complex() and not A.is_complex():
@@ -73,17 +85,18 @@ def _start(A: Tensor, B: Tensor, rows: list[int]) -> Data:
 
     T, Z = (torch.from_numpy(part) for part in schur(A.to(torch.complex128).numpy(), output="complex")[:2])
     n, size = len(A), torch.linalg.matrix_norm(A, ord=2).item()
-    eigenvalues = T.diagonal()
+    abscissa = T.diagonal().real.max().item()
     i, j = torch.triu_indices(n, n)
     return {
         "n": n,
         "kind": "own",
+        "complex": A.is_complex(),
         "norm": size,
         "rows": rows,
         "T": floats(T[i, j]),
         "b": floats(Z.mH @ B.to(Z.dtype)),
         "c": floats(Z[[l - 1 for l in rows]]),
-        "abscissa": eigenvalues.real.max().item(),
+        "abscissa": 0.0 if abs(abscissa) <= n * 2.0**-52 * size else abscissa,  # on the axis but for rounding
         "box": _box(A, size),
         "omega": [1e-3 * size, 10 * size],
     }

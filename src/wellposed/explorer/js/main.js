@@ -19,7 +19,7 @@ const settings = createSettings({
   size: largest,
   cell: Math.max(tenth, 0),
   row: 0,
-  dt: steps[1],
+  dt: steps.slice(1).find((dt) => data.duration / dt <= first.most) ?? steps.at(-1), // all of the time is seen
   omega: first.normal?.spikes[0] ?? first.norm / 10,
 });
 

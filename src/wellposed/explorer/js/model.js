@@ -29,9 +29,11 @@ export function createModel(entry) {
     };
   }
 
+  const most = itself.steps; // a moment's work
+
   /** Outputs to cos(omega t), from rest. */
   function simulate(omega, row, cell, dt, duration) {
-    const steps = Math.min(Math.max(Math.round(duration / dt), 200), itself.steps);
+    const steps = Math.min(Math.max(Math.round(duration / dt), 200), most);
     const angle = 2 * Math.atan((omega * dt) / 2); // the trapezoidal rule bends frequencies: this one comes out as omega
     const input = Float64Array.from({ length: steps + 1 }, (_, k) => Math.cos(angle * k));
     const run = (part) => simulateModes(part.lambda, part.residues[row], input, dt);
@@ -48,6 +50,7 @@ export function createModel(entry) {
     normal,
     magnitudes,
     simulate,
+    most,
     operator: itself.operator,
     T: itself.T,
     eigenvalues: itself.eigenvalues,

@@ -44,9 +44,12 @@ export function createRing(settings, models, duration) {
       if (place) place.textContent = exact(loud[name]);
     }
     const cycles = Math.atan((omega * dt) / 2) / Math.PI;
-    document.querySelector("#cycles").textContent = `${short(1 / cycles)} steps a period`;
+    const part = model.complex ? "; of complex outputs the real part" : "";
+    document.querySelector("#cycles").textContent = `${short(1 / cycles)} steps a period${part}`;
     document.querySelector("#ring .chart").setAttribute("aria-label", say(model, loud));
-    document.querySelector("#verdict").textContent = model.normal ? compare(loud) : compareOwn(model, cell, loud);
+    document.querySelector("#verdict").textContent = model.normal
+      ? compare(loud)
+      : compareOwn(model, cell, loud, omega * (shown.time.at(-1) - shown.time[from]));
     draw();
   }
 
@@ -57,13 +60,14 @@ export function createRing(settings, models, duration) {
       : "Here all three agree: move to a spike.";
   }
 
-  function compareOwn(model, cell, loud) {
+  function compareOwn(model, cell, loud, turned) {
     const growing = { A: model.abscissa >= 0, "A + E": model.cells[cell].abscissa >= 0 };
     const names = Object.keys(growing).filter((name) => growing[name]);
     if (names.length) return `${names.join(" and ")} ${names.length > 1 ? "are" : "is"} not stable: nothing settles.`;
-    return loud.S4 > 0
-      ? `A + E answers ${short(loud.PTD / loud.S4)} times as loudly as A.`
-      : "Nothing comes out of this row.";
+    if (!(loud.S4 > 0)) return "Nothing comes out of this row.";
+    if (turned < 0.99 * Math.PI) return "Too slow to see here: the last third is less than half a period.";
+    const times = short(loud.PTD / loud.S4);
+    return times === "1" ? "A + E answers as loudly as A." : `A + E answers ${times} times as loudly as A.`;
   }
 
   function say(model, loud) {
