@@ -15,6 +15,7 @@ from wellposed import hippo, plot, ptd
 from wellposed.errors import ArgumentError, NotFiniteError, ShapeError, TimeDomainError
 from wellposed.linalg import pseudospectra
 from wellposed.nn import S4D
+from wellposed.plot._matrices import portrait
 from wellposed.plot._style import LINES, MARKS
 from wellposed.systems import DenseSystem, closed_forms, s4, s4d
 from wellposed.systems import spikes as find_spikes
@@ -70,8 +71,11 @@ def test_spikes_and_kernel(ax: Axes):
 def test_the_level_of_the_perturbation_is_always_in_the_legend(ax: Axes):
     A, _ = hippo.legs(8)
     d = ptd(A, rel=0.1)
-    assert plot.pseudospectrum(pseudospectra(A, points=20), d, ax=ax) is ax
+    assert plot.pseudospectrum(A, d, ax=ax) is ax
     assert f"level ‖E‖ = {d.norm_E:.3g}" in labels(ax)
+    edge, bare = portrait(A, float(d.norm_E)).sigma, pseudospectra(A, points=60).sigma
+    assert min(side.min() for side in (edge[0], edge[-1], edge[:, 0], edge[:, -1])) > d.norm_E  # all of it is seen
+    assert bare[:, -1].min() < d.norm_E  # which was not so by itself
     ax.clear()
     plot.pseudospectrum(pseudospectra(A, points=8, box=(100.0, 101.0, 100.0, 101.0)), d, ax=ax)
     assert f"level ‖E‖ = {d.norm_E:.3g}" in labels(ax)

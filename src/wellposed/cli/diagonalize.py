@@ -86,11 +86,11 @@ def diagonalize(
 
 
 def _draw(A: Any, d: Diagonalization, plot: Path) -> None:
-    from wellposed.linalg import pseudospectra
+    from wellposed.plot._matrices import portrait
     from wellposed.report import save_pseudospectra
 
-    grid, size = pseudospectra(A, points=60), cast(float, d.norm_E)
-    print(f"  plot            {save_pseudospectra(plot, grid.refined(size), d.Lambda, size)}")
+    size = cast(float, d.norm_E)
+    print(f"  plot            {save_pseudospectra(plot, portrait(A, size), d.Lambda, size)}")
 
 
 def _matrix(name: str | None) -> Any:

@@ -53,7 +53,7 @@ def ramp() -> Any:
     import matplotlib
     from matplotlib.colors import ListedColormap
 
-    return ListedColormap([matplotlib.colormaps["viridis"](0.3 + 0.55 * k / 255) for k in range(256)])
+    return ListedColormap([matplotlib.colormaps["viridis"](0.4 + 0.35 * k / 255) for k in range(256)])
 
 
 def named(what: Any, name: str) -> dict[str, Any]:
