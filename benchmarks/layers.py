@@ -163,6 +163,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
         xlabel="length of the sequence", xticks=[1024, 4096, 16384, 65536], xticklabels=["1k", "4k", "16k", "64k"]
     )
     bottom.minorticks_off()
+    bottom.set_yticks([500, 1000, 2000, 4000], ["500", "1000", "2000", "4000"])
     top.legend(fontsize=9.5)
     path.write_text(standalone(to_svg(figure, "layers")), encoding="utf-8")
 

@@ -59,15 +59,18 @@ def speed(rows: list[Row]) -> Iterator[str]:
 
 
 def errors(rows: list[Row]) -> Iterator[str]:
-    """Of values, and of every gradient; and how long it takes to be so precise."""
+    """Of values, and of every gradient; and, where it was measured, how long it takes to be so precise."""
     rows = [row for row in rows if row["section"] == "errors"]
+    timed = any(row.get("ours") for row in rows)
     names = list(dict.fromkeys(name for row in rows for name in row["errors"]))
     heads = [{"y": "values", "du": "input"}.get(name, f"`{name}`") for name in names]
-    yield line("relative error, 16384 steps", "mode", "ms", *heads)
-    yield "|---" * (3 + len(heads)) + "|"
+    heads = ["mode", *(["ms"] if timed else []), *heads]
+    yield line("relative error, 16384 steps", *heads)
+    yield "|---" * (1 + len(heads)) + "|"
     for row in rows:
         found = [f"{row['errors'][name]:.0e}" if name in row["errors"] else "" for name in names]
-        yield line(row["row"], PRECISIONS[row["precision"]], number(_time(row.get("ours"))), *found)
+        ms = [number(_time(row.get("ours")))] if timed else []
+        yield line(row["row"], PRECISIONS[row["precision"]], *ms, *found)
 
 
 def streams(rows: list[Row]) -> Iterator[str]:
