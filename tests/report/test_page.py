@@ -118,6 +118,10 @@ def test_the_page_opens_with_the_claim_a_picture_and_the_tally(page: str):
     assert sum(counts.values()) == sum(len(r.claims) for r in records)
     for word, count in counts.items():
         assert f'<span class="{word}">{count} ' in head
+    contents = page[page.index("<tbody>") : page.index("</tbody>")].split("<tr>")[1:]
+    assert len(contents) == len(records)
+    for row, record in zip(contents, records, strict=True):  # of unfinished experiments too
+        assert ('class="differs"' in row) == (tally([record])["differs"] > 0)
 
 
 def test_the_opening_says_how_far_seeds_differ_and_what_speaks_against_it():

@@ -24,6 +24,7 @@ def write_page(records: list[Record], path: Path) -> Path:
             "figure": _figure(record),
             "verdicts": verdicts(record),
             "overall": overall(record),
+            "differing": tally([record])["differs"],
         }
         for record in records
     ]
