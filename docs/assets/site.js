@@ -7,5 +7,9 @@ function reach() {
     else part.removeAttribute("tabindex");
   }
 }
-addEventListener("load", reach);
+addEventListener("load", () => {
+  reach();
+  // a bar with one button is no place that readers want to be led to, a hundred times a page
+  for (const bar of document.querySelectorAll(".md-code__nav")) bar.role = "presentation";
+});
 addEventListener("resize", reach);

@@ -54,6 +54,13 @@ def test_site_loads_nothing_from_the_network(site: tuple[Path, str]):
         assert not loads.search(page.read_text(encoding="utf-8")), page.relative_to(site[0])
 
 
+def test_items_of_a_list_are_no_running_text(site: tuple[Path, str]):
+    """Behind a paragraph or code inside of an item, Markdown wants an empty line before the next item."""
+    swallowed = re.compile(r"<p>(?:(?!</p>).)*?\n(?:-|\d+\.) ", re.DOTALL)
+    pages = {page.name: page.read_text(encoding="utf-8") for page in site[0].rglob("*.html")}
+    assert [name for name, text in pages.items() if swallowed.search(text)] == []
+
+
 class Anchors(HTMLParser):
     """What a page links to or loads, and the ids it has."""
 
@@ -114,13 +121,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     driver.quit()
 
 
-def test_no_line_of_code_is_cut_off(site: tuple[Path, str], browser: Chrome):
+def test_no_line_of_code_and_no_table_is_cut_off(site: tuple[Path, str], browser: Chrome):
     from browsers import show
 
     show(browser, 1366, "light")
     script = """
-        return [...document.querySelectorAll('pre > code')].filter(e => e.scrollWidth > e.clientWidth + 1)
-            .map(e => e.textContent.slice(0, 80))"""
+        return [...document.querySelectorAll('pre > code, .md-typeset__scrollwrap')]
+            .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 80))"""
     cut = {}
     for page in sorted(site[0].rglob("*.html")):
         if page.name != "404.html" and page.parent.name != "assets":
