@@ -202,6 +202,9 @@ def test_buttons_and_keys_do_what_they_say(browser: webdriver.Chrome):
     assert text(browser, "#sigma") != sigma
     plane.send_keys("+")
     settle(browser)
+    for size in (2, 0):  # a smaller matrix is not read where only a larger one was drawn
+        move(browser, size=size)
+    assert float(text(browser, "#sigma-rel").removesuffix(" %")) < 50
     for button in ("plane-out", "plane-whole", "zoom-spike", "zoom-in", "zoom-out", "zoom-whole", "play"):
         click(button)
     assert browser.get_log("browser") == []

@@ -110,8 +110,14 @@ export function createPseudospectrum(settings, models, workerSource) {
     draw();
   }
 
+  /** Where one reads, if that is in view; else the middle of what is. */
+  function middle() {
+    const seen = point && box[0] <= point[0] && point[0] <= box[1] && box[2] <= point[1] && point[1] <= box[3];
+    return seen ? point : [(box[0] + box[1]) / 2, (box[2] + box[3]) / 2];
+  }
+
   function zoomBy(factor) {
-    const [re, im] = point ?? [(box[0] + box[1]) / 2, (box[2] + box[3]) / 2];
+    const [re, im] = middle();
     zoomTo([
       re + (box[0] - re) * factor,
       re + (box[1] - re) * factor,
@@ -133,7 +139,7 @@ export function createPseudospectrum(settings, models, workerSource) {
     const step = event.shiftKey ? 0.1 : 0.02;
     const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
     const move = moves[event.key];
-    const [re, im] = point ?? [(box[0] + box[1]) / 2, (box[2] + box[3]) / 2];
+    const [re, im] = middle();
     if (move) read(re + move[0] * step * (box[1] - box[0]), im + move[1] * step * (box[3] - box[2]));
     else if (event.key === "+" || event.key === "=") zoomBy(0.5);
     else if (event.key === "-") zoomBy(2);
@@ -148,15 +154,18 @@ export function createPseudospectrum(settings, models, workerSource) {
   ]) {
     document.getElementById(id).addEventListener("click", call);
   }
-  settings.on(["size"], whole);
+  function begin() {
+    whole();
+    read(box[0] + 0.4 * (box[1] - box[0]), box[2] + 0.75 * (box[3] - box[2]));
+  }
+  settings.on(["size"], begin);
   settings.on(["size", "cell"], () => {
     draw();
     if (point) read(...point);
   });
   onThemeChange(draw);
   new ResizeObserver(draw).observe(canvas.parentElement);
-  whole();
-  read(box[0] + 0.4 * (box[1] - box[0]), box[2] + 0.75 * (box[3] - box[2]));
+  begin();
 }
 
 /** Pointers: moving reads, dragging zooms. */
