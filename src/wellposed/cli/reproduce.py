@@ -35,7 +35,8 @@ def reproduce(
     """Run the paper's experiments, compare with the paper, and write the report.
 
     Args:
-        names: Experiments to run; all of them if none is named. 'wellposed list' shows their names.
+        names: Experiments to run; if none is named all of them, without what takes minutes. 'wellposed list' shows
+            their names.
         out: Folder for index.html and, in records/, one JSON file an experiment.
         records: Another folder for the records.
         full: Train the models of the experiments named, at full size; best on a GPU. Their records end in -full.
