@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from dense_twin import Twin
 from legs_reference import legs_numpy
 from wellposed import hippo
-from wellposed.errors import ArgumentError, ConvergenceError, ShapeError, TimeDomainError, UnstableError
+from wellposed.errors import ArgumentError, ConvergenceError, NotFiniteError, ShapeError, TimeDomainError, UnstableError
 from wellposed.linalg import eig_shifted_skew
 from wellposed.systems import DenseSystem, DiagonalSystem, DPLRSystem, linf_distance, s4, s4d
-from wellposed.systems._linf_search import Search, Side
+from wellposed.systems._linf_search import Search
 
 
 def difference(one: Twin, two: Twin) -> Twin:
@@ -143,8 +143,8 @@ def test_the_bound_holds_over_every_cell(structure: Any, discrete: bool, pair: t
     p, m = twin.D.shape
     silent = DiagonalSystem([0.0 if discrete else -1e3], np.zeros((1, m)), np.zeros((p, 1)), dt=dt)
     center, half = rng.uniform(-3, 3, size=20), 10 ** rng.uniform(-3, 0.5, size=20)
-    search = Search(Side(structure(twin, dt)), Side(silent), 1e-8, 1000)
-    bound = search.look(torch.from_numpy(center), torch.from_numpy(half)).numpy()
+    search = Search(structure(twin, dt), silent, 1e-8, 1000)
+    bound = search.look(torch.from_numpy(center), torch.from_numpy(half)).numpy() * search.units.response(1.0)
     inside = center[:, None] + half[:, None] * np.linspace(-1, 1, 101)
     samples = sizes(twin, np.exp(1j * inside) if discrete else 1j * inside)
     # The change to eigenvectors, for the diagonal system, costs digits.
@@ -265,7 +265,7 @@ def test_poles_close_to_the_axis(structure: str, distance: float):
     assert found.value <= found.upper <= found.value * (1 + 1e-8 + (1e-15 / distance) ** 2)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e30, 1e150])
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-20, 1e30, 1e150, 1e290])
 @pytest.mark.parametrize("form", ["dplr", "dense"])
 def test_frequencies_of_any_scale(form: Any, scale: float):
     """Time in other units changes frequencies, and nothing else."""
@@ -273,13 +273,25 @@ def test_frequencies_of_any_scale(form: Any, scale: float):
     full, normal = s4(8, form=form), s4d(8)
     root = scale**0.5
     if isinstance(full, DPLRSystem):
-        full = DPLRSystem(scale * full.Lambda, root * full.P, B=scale * full.B[:, 0], C=full.C[0])
+        full = DPLRSystem(scale * full.Lambda, root * full.P, B=root * full.B[:, 0], C=root * full.C[0])
     else:
         full = DenseSystem(scale * full.A, scale * full.B[:, 0], full.C[0])
     found = linf_distance(full, normal.replace(Lambda=scale * normal.Lambda, B=scale * normal.B))
     assert found.value == pytest.approx(usual.value, rel=1e-7)
     assert found.frequency == pytest.approx(scale * usual.frequency, rel=1e-6)
     assert found.value <= found.upper <= found.value * (1 + 2e-8)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_responses_of_any_size(size: float):
+    # 1/(s + 1) twice over, in four channels: 2 at s = 0.
+    silent = DenseSystem([[-1.0]], [[0.0, 0.0]], [[0.0], [0.0]])
+    for b, c in ((size, 1.0), (1.0, size), (size**0.5, size**0.5)):
+        found = linf_distance(DenseSystem([[-1.0]], [[b, b]], [[c], [c]]), silent)
+        assert found.value == pytest.approx(2 * size, rel=1e-7)
+        assert found.upper <= found.value * (1 + 2e-8)
+    with pytest.raises(NotFiniteError, match="beyond the largest float"):
+        linf_distance(DenseSystem([[-1.0]], [1e200], [1e200]), DenseSystem([[-1.0]], [0.0], [0.0]))
 
 
 def test_a_budget_too_small_is_an_error():
@@ -324,6 +336,18 @@ def test_a_diagonal_part_on_the_axis_is_no_pole_of_the_system(measure: str):
     dplr = DPLRSystem(Lambda, V.mH @ P.to(V.dtype), B=V.mH @ B.to(V.dtype), C=C.to(V.dtype) @ V)
     zero = DenseSystem([[-1.0]], [0.0], [0.0])
     assert linf_distance(dplr, zero).value == pytest.approx(linf_distance(DenseSystem(A, B, C), zero).value, rel=1e-7)
+    step, still = dplr.discretize(0.1), DenseSystem([[0.5]], [0.0], [0.0], dt=0.1)  # there it lies on the unit circle
+    dense = DenseSystem(A, B, C).discretize(0.1)
+    assert linf_distance(step, still).value == pytest.approx(linf_distance(dense, still).value, rel=1e-7)
+
+
+def test_a_diagonal_part_that_a_large_low_rank_part_cancels():
+    # In 1 + |p|^2 / (s - lambda) nine digits would be lost beside lambda, and a million cells made.
+    P = np.array([[300.0], [500.0], [400.0]])
+    dplr = DPLRSystem([-1e-3 + 7j, -1e-3 - 7j, -2e-3], P, B=[1.0, 1.0, 1.0], C=[1.0, -1.0, 2.0])
+    found = linf_distance(dplr, dplr.to_dense(), max_evaluations=10_000)
+    size = linf_distance(dplr, DenseSystem([[-1.0]], [0.0], [0.0]), max_evaluations=10_000).value
+    assert found.upper <= 1e-12 * size
 
 
 def test_a_system_in_training_can_be_compared():

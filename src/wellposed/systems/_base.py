@@ -127,7 +127,15 @@ class System(ABC):
         A = self.to_dense().A
         if self.is_discrete:
             return norm(A) < 1
-        return bool(torch.linalg.eigvalsh((A + A.mH) / 2)[-1] < 0)
+        return bool(torch.linalg.eigvalsh(A / 2 + A.mH / 2)[-1] < 0)  # halves first: their sum is a float
+
+    def _magnitude(self) -> float:
+        """The largest entry of what makes up ``A``, from which a unit of time is chosen."""
+        return max(largest_part(getattr(self, name)) for name in self._state)
+
+    def _in_units(self: Other, unit: float) -> Other:
+        """The same system with time counted in units of ``1 / unit``, a power of 4: ``A / unit``, part by part."""
+        return self.replace(**{name: getattr(self, name) * (1 / unit) for name in self._state})
 
     # Sizes --------------------------------------------------------------------------------------------------------
 
@@ -407,6 +415,12 @@ def check_bilinear(regular: Tensor, dt: Tensor, whose: str, also: str = "") -> N
             f"dt = {step:g}: the bilinear rule divides by 1 - dt/2 lambda, and 2/dt = {2 / step:g} is an eigenvalue "
             f"of {whose}: take another step, or method='zoh'{also}"
         )
+
+
+def largest_part(t: Tensor) -> float:
+    """The largest real or imaginary part: a float, as moduli and norms of large entries need not be."""
+    parts = torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+    return parts.abs().max().item() if parts.numel() else 0.0
 
 
 def same_dtype(*tensors: Tensor) -> tuple[Tensor, "..."]:

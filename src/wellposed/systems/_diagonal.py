@@ -194,6 +194,9 @@ class DiagonalSystem(System):
         B = gain[..., None] * self.B
         return self._like(DiagonalSystem(Lambda, B, self.C, self.D, dt=step, pairs=self.pairs))._weighted(self._weight)
 
+    def _in_units(self, unit: float) -> DiagonalSystem:
+        return super()._in_units(unit)._weighted(self._weight)
+
     def _takes_complex(self) -> bool:
         return not self.pairs
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from wellposed._checks import number, positive_int
 from wellposed.errors import ArgumentError, ShapeError, TimeDomainError, UnstableError
 from wellposed.systems._base import System
-from wellposed.systems._linf_search import LinfDistance, Search, Side
+from wellposed.systems._linf_search import LinfDistance, Search
 
 
 def linf_distance(
@@ -43,8 +43,7 @@ def linf_distance(
             _check_stable(system, name)
         else:
             _check_off_axis(system, name)
-    search = Search(Side(sys1), Side(sys2), rtol, max_evaluations)
-    return search.run()
+    return Search(sys1, sys2, rtol, max_evaluations).run()
 
 
 def _check_pair(sys1: System, sys2: System, rtol: float) -> None:

@@ -19,9 +19,9 @@ import torch
 from jaxtyping import Complex128
 from torch import Tensor
 
-from wellposed.errors import ConvergenceError, UnstableError
-from wellposed.systems._base import System
-from wellposed.systems._resolvent import InUnits, Points, Real, Solve, norm, norms
+from wellposed.errors import ConvergenceError, NotFiniteError, UnstableError
+from wellposed.systems._base import System, largest_part
+from wellposed.systems._resolvent import Points, Real, Solve, norm, norms
 
 _CHUNK = 1 << 21  # numbers held at once, about 32 MB
 _HALF = 4  # K/2
@@ -57,19 +57,56 @@ class _Local(NamedTuple):
     """``||C R^(K/2)|| ||R^(K/2) B||``, or ``||C R^K|| ||B||``"""
 
 
+class Units:
+    """Powers of two to count time and responses in, so that neither these nor their products overflow or vanish."""
+
+    def __init__(self, *systems: System) -> None:
+        size = max(system._magnitude() for system in systems)
+        # Discrete time is counted in steps. Continuous time as it comes, where powers of frequencies are floats.
+        ordinary = systems[0].is_discrete or size == 0 or _ORDINARY[0] < size < _ORDINARY[1]
+        self.time = 0 if ordinary else 2 * (_exponent(size) // 2)
+        self.gain = max(k for system in systems for k in self._gains(system))
+
+    def _gains(self, system: System) -> tuple[int, int]:
+        """Exponents of ``||C|| ||B||`` and of ``D``; of nothing at all a very small one."""
+        B, C, D = (largest_part(t) for t in (system.B, system.C, system.D))
+        return _exponent(B) + _exponent(C) - self.time if B and C else -2000, _exponent(D) if D else -2000
+
+    def applied(self, system: System) -> System:
+        """The same system in these units."""
+        b, c = (_exponent(largest_part(t)) for t in (system.B, system.C))
+        left = max(b + c - self.time - self.gain, -1000)  # of this system's response, where the other's is larger
+        scaled = system.replace(
+            B=system.B * 2.0**-b,
+            C=system.C * 2.0**-c * 2.0**left,
+            D=system.D * 2.0 ** -min(max(self.gain, -1000), 1000),
+        )
+        return scaled._in_units(2.0**self.time) if self.time else scaled
+
+    def response(self, value: float) -> float:
+        """What a response in these units is; infinite beyond the largest float."""
+        try:
+            return math.ldexp(value, self.gain)
+        except OverflowError:
+            return math.inf
+
+    def frequency(self, omega: float) -> float:
+        """What a frequency in these units is."""
+        return omega * 2.0**self.time
+
+
+def _exponent(size: float) -> int:
+    """That of the power of two above it, as far as the inverse of that is a float."""
+    return min(max(math.frexp(size)[1], -1000), 1000)
+
+
 class Side:
-    """One of the two systems, in float64 and without its gradients."""
+    """One of the two systems, in float64 and without its gradients, in the units of both."""
 
-    def __init__(self, system: System) -> None:
-        system = system.detach().to(device="cpu", dtype=torch.float64)
+    def __init__(self, system: System, units: Units) -> None:
+        system = units.applied(system)
         self.D = system.D
-        self.dt = None if system.dt is None else system.dt.item()
         self.resolvent = system._resolvent()
-        self.norm_B = norm(self.resolvent.B)
-
-    def count_time_in(self, unit: float) -> None:
-        """Take ``1 / unit`` as the unit of time: frequencies come out in multiples of ``unit``."""
-        self.resolvent = InUnits.of(self.resolvent, unit)
         self.norm_B = norm(self.resolvent.B)
 
     def gain(self) -> float:
@@ -105,24 +142,16 @@ class Side:
 class Search:
     """Cells of the axis, halved until none of them can beat the best value found."""
 
-    def __init__(self, side1: Side, side2: Side, rtol: float, max_evaluations: int) -> None:
-        self.sides = side1, side2
-        self.dt = side1.dt
-        self.unit = self._unit()
-        if self.unit != 1:
-            for side in self.sides:
-                side.count_time_in(self.unit)
+    def __init__(self, sys1: System, sys2: System, rtol: float, max_evaluations: int) -> None:
+        one, two = (system.detach().to(device="cpu", dtype=torch.float64) for system in (sys1, sys2))
+        self.dt = None if one.dt is None else one.dt.item()
+        self.units = Units(one, two)
+        self.sides = Side(one, self.units), Side(two, self.units)
         self.rtol, self.budget = rtol, max_evaluations
         self.best, self.at, self.upper = -1.0, 0.0, 0.0
         # Largest |G1|, |G2| seen, and at least what rounding makes of them: sets the error of their difference.
         self.size = sum(side.gain() / max(side.resolvent.norm_A(), 1e-300) for side in self.sides)
         self.evaluations = 0
-
-    def _unit(self) -> float:
-        """A frequency near those that matter, where they are so large or small that their powers are no floats."""
-        size = max(side.resolvent.norm_A() for side in self.sides)
-        ordinary = self.dt is not None or size == 0 or _ORDINARY[0] < size < _ORDINARY[1]
-        return 1.0 if ordinary else 2.0 ** math.frexp(size)[1]
 
     def point(self, omega: Real) -> Points:
         """The point of the axis, or of the unit circle, that belongs to a frequency or an angle."""
@@ -140,8 +169,11 @@ class Search:
         self.polish(1e-3)
         if self.dt is None and self.gap_at_infinity() >= self.best:
             self.best, self.at = self.gap_at_infinity(), math.inf
-        scale = self.unit if self.dt is None else 1 / self.dt
-        return LinfDistance(self.best, self.at * scale, max(self.upper, self.best), self.evaluations)
+        frequency = self.units.frequency(self.at) if self.dt is None else self.at / self.dt
+        value, upper = (self.units.response(value) for value in (self.best, max(self.upper, self.best)))
+        if math.isinf(value):
+            raise NotFiniteError("the distance is beyond the largest float, 1.8e308: divide B or C by a power of two")
+        return LinfDistance(value, frequency, upper, self.evaluations)
 
     def gap_at_infinity(self) -> float:
         return norm(self.sides[0].D - self.sides[1].D)
@@ -166,7 +198,7 @@ class Search:
         while len(center):
             if self.evaluations > self.budget:
                 raise ConvergenceError(
-                    f"after {self.evaluations} evaluations the distance is only known to lie above {self.best:.6g}: "
+                    f"after {self.evaluations} evaluations the distance is only known to lie above {self._best():.6g}: "
                     f"raise max_evaluations or rtol = {self.rtol:g}"
                 )
             bound = self.look(center, half)
@@ -185,8 +217,11 @@ class Search:
         if len(center):
             raise UnstableError(
                 "a pole lies on the imaginary axis (or the unit circle) to working precision, near "
-                f"{center[0].item() * self.unit:.9g}: the supremum is infinite, or beyond {self.best:.3g}"
+                f"{self.units.frequency(center[0].item()):.9g}: the supremum is infinite, or beyond {self._best():.3g}"
             )
+
+    def _best(self) -> float:
+        return self.units.response(self.best)
 
     def look(self, center: Real, half: Real) -> Real:
         """Evaluate at the centers, keep the best, and bound the difference over each cell."""
@@ -206,13 +241,16 @@ class Search:
         a, b = (side.local(s) for side in self.sides)
         difference = a.taylor - b.taylor
         value = norms(difference[0])
-        self.size = max(self.size, a.taylor[0].abs().max().item(), b.taylor[0].abs().max().item())
+        value = torch.where(value.isfinite(), value, -1.0)
+        sizes = (side.taylor[0].abs().nan_to_num(0.0, 0.0).max().item() for side in (a, b))
+        self.size = max(self.size, *sizes)
         top = int(value.argmax())
         if value[top].item() > self.best:
             self.best, self.at = value[top].item(), center[fine][top].item()
-        bound[fine] = self._bound(s, h, difference) + h ** (2 * _HALF) * sum(
+        found = self._bound(s, h, difference) + h ** (2 * _HALF) * sum(
             side.tail * r[fine] / (1 - h * r[fine]) for side, r in zip((a, b), rho, strict=True)
         )
+        bound[fine] = torch.where(found.isnan(), math.inf, found)  # beyond floats: nothing is known of the cell
         return bound
 
     def _bound(self, s: Points, h: Real, difference: Complex128[Tensor, "order k p m"]) -> Real:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Complex128, Float64
@@ -46,47 +45,13 @@ class Resolvent(ABC):
         """About how many numbers one point takes, so that points are taken in portions that fit the memory."""
 
 
-@dataclass(frozen=True)
-class InUnits(Resolvent):
-    """The same system with time counted in other units: ``A / unit`` and ``B / unit`` at ``s / unit``."""
-
-    inner: Resolvent
-    unit: float
-    B: Complex128[Tensor, "n m"]
-    C: Complex128[Tensor, "p n"]
-
-    @classmethod
-    def of(cls, inner: Resolvent, unit: float) -> InUnits:
-        """Of any structure."""
-        return cls(inner, unit, inner.B / unit, inner.C)
-
-    def peaks(self) -> Complex128[Tensor, " guesses"]:
-        """Those of the system itself."""
-        return self.inner.peaks() / self.unit
-
-    def norm_A(self) -> float:
-        """``||A|| / unit``."""
-        return self.inner.norm_A() / self.unit
-
-    def norm(self, s: Points) -> Real:
-        """``unit ||R||``."""
-        return self.unit * self.inner.norm(self.unit * s)
-
-    def solvers(self, s: Points) -> tuple[Solve, Solve]:
-        """``unit R``."""
-        right, left = self.inner.solvers(self.unit * s)
-        return lambda X: self.unit * right(X), lambda Y: self.unit * left(Y)
-
-    def cost(self) -> int:
-        """As much as the system itself."""
-        return self.inner.cost()
-
-
 def norms(M: Tensor) -> Tensor:
-    """Largest singular value of each matrix; the length of the vector where it is one."""
+    """Largest singular value of each matrix, the length of the vector where it is one; not finite where M is not."""
     if min(M.shape[-2:]) < 2:
         return torch.linalg.vector_norm(M, dim=(-2, -1))
-    return torch.linalg.svdvals(M)[..., 0]
+    finite = M.isfinite().all(-1).all(-1)[..., None]
+    M = M if bool(finite.all()) else torch.where(finite[..., None], M, 0)  # LAPACK refuses a batch for one entry
+    return torch.where(finite, torch.linalg.svdvals(M), torch.inf)[..., 0]
 
 
 def norm(M: Tensor) -> float:
