@@ -89,13 +89,28 @@ def test_on_legs(n: int):
     assert by_angle > by_area
 
 
-def test_the_page_shows_what_was_recorded_for_legs():
+def test_pages_show_what_was_recorded():
     root = Path(__file__).parents[2]
+    bound, auto = ((root / f"docs/devdocs/{name}.md").read_text(encoding="utf-8") for name in ("bound", "auto"))
     limits = load_record(root / "results/condition-vs-size.json").data["limits"]
-    page = (root / "docs/devdocs/bound.md").read_text(encoding="utf-8")
     assert [row["n"] for row in limits] == [8, 16, 32, 64, 128]
-    for row in limits:
-        assert f"| legs:{row['n']} | 0.1 | {row['bound']:.2f} | 1 | {row['condition']:.2f} |" in page
+    shown = {f"| legs:{row['n']} | 0.1 | {row['bound']:.2f} | {row['condition']:.2f} |" for row in limits}
+    rows = load_record(root / "results/any-matrix.json").data["rows"]
+    for row in rows:
+        found = [m for m in row["methods"].values() if m["condition"] is not None and m["abscissa"] is not None]
+        best = min(m["condition"] for m in found if not row["abscissa"] < 0 <= m["abscissa"])
+        size = "0.1" if row["rel"] == 0.1 else "10⁻³"
+        shown.add(f"| {row['name']} | {size} | {row['bound']:.3g} | {best:.3g} |")
+        if row["rel"] == 0.1:
+            m = row["methods"]["auto"]
+            shown.add(
+                f"| {row['name']} | {m['condition']:.2f} | {best:.2f} | {row['bound']:.2f} | {m['seconds']:.1f} | "
+                f"{row['abscissa']:.2g}, {m['abscissa']:.2g} |"
+            )
+    for page, count in ((bound, 10), (auto, 13)):
+        lines = [line for line in page.splitlines() if line.startswith("| ") and ":" in line]
+        assert len(lines) == count
+        assert set(lines) <= shown
 
 
 def test_areas_count_where_perturbations_are_small():
@@ -108,6 +123,7 @@ def test_normal_matrices_and_units():
     assert condition_bound(np.diag([1.0, 2.0, 3.0]), 0.1) == pytest.approx(1, abs=1e-9)
     assert condition_bound(np.zeros((3, 3)), 0.1) == 1
     assert condition_bound(np.array([[2.0]]), 0.1) == 1
+    assert condition_bound(np.array([[1.0, 1e-300], [0.0, 1.0]]), 0.0) == 1  # and no warning on the way
     A = legs(5)[0].numpy()
     here = condition_bound(A, 1.0)
     for unit in (2.0**-900, 2.0**900):

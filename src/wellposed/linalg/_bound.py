@@ -25,6 +25,8 @@ _COARSE = np.logspace(-2.5, 1.5, 13), np.logspace(-8, 2, 31)
 _FINE = np.logspace(-3, 2, 81), np.logspace(-9, 2, 241)
 
 
+# At an eigenvalue, and near tiny singular values, quotients are beyond floats: infinities and NaN prove nothing below.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def condition_bound(A: Array, eps: float) -> float:
     """A number that ``kappa(V)`` of ``A + E`` is not below for any E with ``||E|| <= eps``, rounded downwards."""
     unit = unit_of(A, eps)
@@ -144,6 +146,8 @@ class _Place:
             total += power * abs(complex(u @ v))
             v = self.Vh[:-1].conj().T @ ((self.U[:, :-1].conj().T @ v) / self.s[:-1])
             size = float(np.linalg.norm(v))
+            if not np.isfinite(size):
+                break
             total += power * self.rounding * size  # (A - z) v is off by that
             length += power * size
             power *= radius
