@@ -218,6 +218,12 @@ def test_places_that_cannot_be_written_are_named_before_anything_is_computed(tmp
     (tmp_path / "d.safetensors").mkdir()
     with pytest.raises(SystemExit, match=r"d\.safetensors is a folder: name a file in it"):
         main(["diagonalize", "legs:20000", "--out", str(tmp_path / "d.safetensors")])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match=r"cannot write .*: .*file is a file, not a folder"):
+        main(["diagonalize", "legs:20000", "--out", str(tmp_path / "file" / "d.safetensors")])
+    np.save(tmp_path / "batch.npy", np.zeros((2, 3, 3)))
+    with pytest.raises(SystemExit, match=r"--plot draws one matrix, and .*batch\.npy holds a batch \(2,\)"):
+        main(["diagonalize", str(tmp_path / "batch.npy"), "--plot", str(tmp_path / "q.png")])
     (tmp_path / "p.png").mkdir()
     with pytest.raises(SystemExit, match=r"p\.png is a folder"):
         main(["analyze", "legs", "--n", "4000", "--bode", str(tmp_path / "p.png")])
@@ -233,7 +239,7 @@ def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]):
 def test_sparse_files_are_told_how_to_become_dense(tmp_path: Path):
     save_npz(tmp_path / "a.npz", csr_array(np.eye(3)))
     savemat(tmp_path / "a.mat", {"A": csr_array(np.eye(3))})
-    for name, advice in {"a.npz": "load_npz", "a.mat": "full", "a.mtx": "mmread"}.items():
+    for name, advice in {"a.npz": "load_npz", "a.mat": "full", "a.mtx": "mmread", "a.mtx.gz": "mmread"}.items():
         with pytest.raises(SystemExit, match=f"{name} holds a sparse matrix: save a dense one, .*{advice}"):
             main(["diagonalize", str(tmp_path / name)])
 

@@ -39,6 +39,8 @@ def check_file(path: Path) -> Path:
     """Refuse a file that cannot be written, before a long computation whose result is to go there."""
     if path.is_dir():
         raise RecordError(f"{path} is a folder: name a file in it")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise RecordError(f"cannot write {path}: {path.parent} is a file, not a folder")
     place = path if path.exists() else path.parent if path.parent.exists() else path.parent.parent
     if place.exists() and not os.access(place, os.W_OK):
         raise RecordError(f"cannot write {path}: {place} is write-protected")
@@ -70,7 +72,7 @@ _SPARSE = "{path} holds a sparse matrix: save a dense one, np.save('A.npy', {loa
 def read_matrix(path: Path) -> Any:
     """The one matrix in a .npy, .npz, .mat or .csv file; nothing in the file is executed."""
     readers = {".npy": _npy, ".npz": _npz, ".mat": _mat, ".csv": _csv}
-    if path.suffix.lower() in (".mtx", ".mtx.gz", ".rsa", ".rua"):
+    if path.name.lower().endswith((".mtx", ".mtx.gz", ".rsa", ".rua")):
         raise RecordError(_SPARSE.format(path=path, load=f"scipy.io.mmread({path.name!r})"))
     if path.suffix.lower() not in readers:
         raise RecordError(f"cannot read {path}: a matrix comes as {', '.join(readers)} or as a name such as legs:64")
@@ -135,8 +137,8 @@ def _complex_csv(path: Path, first: ValueError) -> Any:
         return np.loadtxt(path, delimiter=",", ndmin=2, dtype=complex)
     except ValueError:
         raise RecordError(
-            f"{path} does not hold a matrix that can be read: {first}; write one row a line, its numbers separated by "
-            "commas, and complex ones as 1.5-2j"
+            f"{path} does not hold a matrix that can be read: {str(first).partition(';')[0]}; "
+            "write one row a line, its numbers separated by commas, and complex ones as 1.5-2j"
         ) from None
 
 

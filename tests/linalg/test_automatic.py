@@ -84,7 +84,7 @@ def test_an_unstable_result_says_what_would_do():
 
 
 @pytest.mark.parametrize("method", ["rank-one", "gaussian"])
-def test_a_method_that_draws_its_perturbation_is_not_told_to_draw_a_larger_one(method: str):
+def test_a_method_that_draws_its_perturbation_is_not_told_to_draw_a_larger_one(method: Any):
     A = gallery.matrix("convection:32")
     for rel in (0.03, 0.18):
         with pytest.raises(UnstableError, match=r"take a smaller rel or a smaller margin, or method='optimized'$"):
@@ -102,6 +102,17 @@ def test_a_random_neighbour_is_what_it_is():
     d = ptd(legs(16)[0], method="gaussian")
     assert d.abscissa > 0
     assert "A is stable and A + E is not" in str(d)
+    several = ptd(np.stack([-np.eye(3), np.eye(3, k=1) - np.eye(3) / 4]), method="gaussian", seed=1, rel=0.4)
+    assert "1 of 2 matrices are stable and their A + E is not, the first is A[1]: pass stable=True" in str(several)
+    assert "of A 1 to beyond 1e12" in str(several)
+
+
+def test_a_matrix_beside_whose_largest_entry_nothing_counts():
+    # No start of a descent is diagonalisable here, at a size of 1e-300 of A.
+    A = np.diag([0.3, -0.3, 0.3, -0.1, 0.9])
+    A[0, -1] = 1e300
+    with pytest.raises(UnstableError, match="take a larger eps"):
+        ptd(A, eps=1.0, stable=True)
 
 
 def test_legs_keeps_its_closed_form():

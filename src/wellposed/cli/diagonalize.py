@@ -64,6 +64,8 @@ def diagonalize(
         raise ArgumentError("--stable and --no-stable exclude each other: give one")
     _check_places(out, plot)
     A = _matrix(matrix)
+    if plot and A.ndim > 2:
+        raise ArgumentError(f"--plot draws one matrix, and {matrix} holds a batch {tuple(A.shape[:-2])}: leave it out")
     knobs: dict[str, Any] = {"rel": rel, "eps": eps, "cond": cond, "gamma": gamma}
     with keeping(lambda: "nothing was saved"):
         d = ptd(

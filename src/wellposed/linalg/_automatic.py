@@ -86,8 +86,8 @@ def _hemmed_in(problem: Problem, request: Request, found: list[Found], clock: Cl
     assert request.margin is not None
     count, evaluations = next(((c, e) for size, c, e in _RANDOM if len(problem.A) <= size), (0, 0))
     wide = replace(problem, margin=1.02 * request.margin + 0.3 * problem.eps, scale=10 * problem.eps)
-    best = min(found, key=lambda item: _merit(request, item.result, wide.eps or 1.0))
-    starts = [best, *_stable_draws(problem, request, count)[:_FEW]]
+    best = sorted(found, key=lambda item: _merit(request, item.result, problem.eps or 1.0))[:1]
+    starts = [*best, *_stable_draws(problem, request, count)[:_FEW]]
     refined = []
     for item in starts if evaluations else []:
         if not clock.over:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from wellposed.linalg._balance import balanced_lengths, to_lengths
@@ -64,7 +65,7 @@ def _bound(d: Diagonalization) -> str:
 def _warnings(d: Diagonalization) -> list[str]:
     """What should worry the reader: stability that is gone, eigenvectors still bad, a size that means little."""
     if d.batch_shape:
-        return []
+        return _batch_warnings(d)
     found = []
     if d.abscissa >= 0 > d.abscissa_before:
         found.append("A is stable and A + E is not: pass stable=True, or a smaller perturbation")
@@ -81,6 +82,17 @@ def _warnings(d: Diagonalization) -> list[str]:
     return found
 
 
+def _batch_warnings(d: Diagonalization) -> list[str]:
+    lost = (torch.as_tensor(d.abscissa) >= 0) & (torch.as_tensor(d.abscissa_before) < 0)
+    if not bool(lost.any()):
+        return []
+    first = ", ".join(str(k) for k in lost.nonzero()[0].tolist())
+    return [
+        f"{int(lost.sum())} of {lost.numel()} matrices are stable and their A + E is not, the first is A[{first}]: "
+        "pass stable=True, or a smaller perturbation"
+    ]
+
+
 def _balanced_norm(A: np.ndarray) -> float:
     return float(np.linalg.norm(to_lengths(A, balanced_lengths(A)), 2))
 
@@ -88,7 +100,7 @@ def _balanced_norm(A: np.ndarray) -> float:
 def _before(value: float | Tensor) -> str:
     """Beyond 1e12 the digits are rounding, and so may be the number: docs/devdocs/condition.md."""
     if isinstance(value, Tensor):
-        return _show(value, ".2g")
+        return f"{_before(value.min().item())} to {_before(value.max().item())}"
     return f"{value:.4g}" if value < 1e8 else "beyond 1e8" if value < 1e12 else "beyond 1e12"
 
 
