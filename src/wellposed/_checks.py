@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import types
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, Literal, SupportsIndex, Union, get_args, get_origin
 
@@ -12,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wellposed.errors import ArgumentError, NotFiniteError, ShapeError
+from wellposed.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 
 
 def number(value: Any, name: str) -> float:
     """Return ``value`` as a float; text, booleans, complex numbers and arrays are refused by name."""
+    value = _dense(value, name) if isinstance(value, Tensor) else value
     plain = value.tolist() if isinstance(value, np.ndarray | np.generic | Tensor) else value
     if isinstance(plain, bool) or not isinstance(plain, Real):
         raise ArgumentError(f"{name} must be a number, got {value!r}")
@@ -24,6 +26,13 @@ def number(value: Any, name: str) -> float:
         return float(plain)
     except OverflowError:
         raise ArgumentError(f"{name} is beyond the largest float, 1.8e308") from None
+
+
+def one_of(name: Any, kind: str, known: Iterable[str]) -> str:
+    """Return ``name`` if it is one of the known ones; the error lists the nearest."""
+    if not isinstance(name, str) or name not in known:
+        raise UnknownNameError(kind, name, known)
+    return name
 
 
 def positive_int(value: SupportsIndex, name: str) -> int:

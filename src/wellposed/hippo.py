@@ -17,8 +17,8 @@ import torch
 from jaxtyping import Complex128, Float64
 from torch import Tensor
 
-from wellposed._checks import number, positive_int
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed._checks import number, one_of, positive_int
+from wellposed.errors import ArgumentError
 from wellposed.linalg import eig_shifted_skew, gallery
 
 __all__ = ["DPLR", "MEASURES", "Split", "dplr", "fout", "lagt", "legs", "legt", "split"]
@@ -45,9 +45,7 @@ class DPLR(NamedTuple):
 
 
 def _check_scale(scale: str) -> str:
-    if scale not in ("paper", "s4"):
-        raise UnknownNameError("scale", scale, ("paper", "s4"))
-    return scale
+    return one_of(scale, "scale", ("paper", "s4"))
 
 
 def _rate(scale: str) -> float:
@@ -179,9 +177,7 @@ def split(measure: str, n: SupportsIndex, *, scale: Scale = "paper", **options: 
     True
     """
     splits = {"legs": _split_legs, "legt": _split_legt, "lagt": _split_lagt, "fout": _split_fout}
-    if measure not in splits:
-        raise UnknownNameError("measure", measure, splits)
-    N, P = splits[measure](positive_int(n, "n"), **options)
+    N, P = splits[one_of(measure, "measure", splits)](positive_int(n, "n"), **options)
     rate = _rate(scale)  # before the next line: a misspelt scale is refused for every measure
     return Split(rate * N, rate**0.5 * P) if measure in ("legt", "fout") else Split(N, P)
 

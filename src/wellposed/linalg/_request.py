@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wellposed._checks import number
+from wellposed._checks import number, one_of
 from wellposed._checks import seed as checked_seed
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.errors import ArgumentError
 from wellposed.linalg._eigen import Eigen
 
 METHODS = ("auto", "rank-one", "optimized", "gaussian")
@@ -127,10 +127,9 @@ def checked_request(
         ("real_eigenvalues", real_eigenvalues, ("allow", "avoid")),
         ("field", field, ("auto", "complex")),
     ):
-        if name not in known:
-            raise UnknownNameError(kind, name, known)
+        one_of(name, kind, known)
     knob, amount = _single_knob(knobs)
-    if isinstance(power, bool | np.ndarray) or power not in (1, 2):
+    if not isinstance(power, int | float | np.number) or isinstance(power, bool) or power not in (1, 2):
         raise ArgumentError(f"power must be 1 or 2, got {power!r}")
     if knob == "gamma" and method not in ("auto", "optimized"):
         raise ArgumentError(f"gamma = {amount:g} weighs a penalty: it goes with method='optimized', not {method!r}")
@@ -148,7 +147,7 @@ def checked_request(
         method=method,
         knob=knob,
         amount=amount,
-        power=power,
+        power=int(power),
         norm=norm,
         unit_columns=columns == "unit",
         margin=_margin(stable, margin),
@@ -174,7 +173,7 @@ def _single_knob(knobs: dict[str, Any]) -> tuple[str, float]:
 
 
 def _margin(stable: Any, margin: Any) -> float | None:
-    if not isinstance(stable, bool | np.bool_) and stable != "keep":
+    if not isinstance(stable, bool | np.bool_) and not (isinstance(stable, str) and stable == "keep"):
         raise ArgumentError(f"stable must be True, False or 'keep', got {stable!r}")
     if margin is None:
         return _TINY if stable and not isinstance(stable, str) else None

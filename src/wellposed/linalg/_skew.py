@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from wellposed._checks import as_tensor, finite
 from wellposed.errors import ShapeError
 
 
@@ -20,6 +21,9 @@ def eig_shifted_skew(N: Float[Tensor, "n n"]) -> tuple[Complex[Tensor, " n"], Co
     >>> Lambda.tolist()
     [(-0.5+2j), (-0.5-2j)]
     """
+    N = finite(as_tensor(N, "N"), "N")
+    if N.ndim != 2 or N.shape[0] != N.shape[1] or N.dtype not in (torch.float32, torch.float64):
+        raise ShapeError(f"N must be one square matrix of float32 or float64, got {N.dtype} of shape {tuple(N.shape)}")
     n = N.shape[-1]
     c = N.diagonal().mean()
     S = N - c * torch.eye(n, dtype=N.dtype, device=N.device)

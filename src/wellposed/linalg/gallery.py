@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Complex128, Float64
 from torch import Tensor
 
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed._checks import one_of
+from wellposed.errors import ArgumentError
 from wellposed.linalg import _fields_gallery as fields
 
 __all__ = ["MATRICES", "matrix"]
@@ -169,9 +170,8 @@ def matrix(name: str) -> Tensor:
     >>> matrix("jordan:2").tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
-    kind, _, size = name.partition(":")
-    if kind not in MATRICES:
-        raise UnknownNameError("matrix", kind, MATRICES)
+    kind, _, size = name.partition(":") if isinstance(name, str) else (name, "", "")
+    one_of(kind, "matrix", MATRICES)
     if not size:
         raise ArgumentError(f"{name!r} lacks its size: write {kind}:32 for a 32 x 32 matrix")
     if not (size.isascii() and size.isdecimal() and int(size) > 0):

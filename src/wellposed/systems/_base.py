@@ -12,7 +12,7 @@ from jaxtyping import Complex, Shaped
 from torch import Tensor
 
 from wellposed._checks import as_tensor as as_numbers
-from wellposed._checks import finite, positive_int
+from wellposed._checks import finite, one_of, positive_int
 from wellposed.errors import (
     ArgumentError,
     FrozenError,
@@ -395,15 +395,13 @@ class System(ABC):
     def _check_time(self, length: int, convention: str) -> int:
         if self.dt is None:
             raise TimeDomainError("this system is continuous: call discretize(dt) first")
-        if convention not in ("usual", "delayed"):
-            raise UnknownNameError("convention", convention, ("usual", "delayed"))
+        one_of(convention, "convention", ("usual", "delayed"))
         return length
 
     def _check_discretize(self, dt: Any, method: str) -> Tensor:
         if self.dt is not None:
             raise TimeDomainError(f"this system is discrete already, with dt = {self.dt.reshape(-1)[0].item():g}")
-        if method not in ("bilinear", "zoh"):
-            raise UnknownNameError("method", method, ("bilinear", "zoh"))
+        one_of(method, "method", ("bilinear", "zoh"))
         return self._time_step(dt)
 
 

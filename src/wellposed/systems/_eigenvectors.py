@@ -9,6 +9,7 @@ from wellposed.errors import ArgumentError, NotRealError, ShapeError
 from wellposed.linalg import Diagonalization
 from wellposed.systems._base import System
 from wellposed.systems._diagonal import DiagonalSystem
+from wellposed.systems._parts import as_tensor
 
 _GAP = 1e-6  # of ||A||: a system kept in float32 is 1e-7 away from the float64 matrix it was made of
 
@@ -16,7 +17,8 @@ _GAP = 1e-6  # of ||A||: a system kept in float32 is 1e-7 away from the float64 
 def in_eigenvectors(system: System, Lambda: Tensor, V: Tensor, V_inv: Tensor) -> DiagonalSystem:
     """``(Lambda, V_inv B, C V, D)``, stored as conjugate pairs where the system is real."""
     dtype = system.B.real.dtype.to_complex()
-    Lambda, V, V_inv = (t.to(system.B.device, dtype) for t in (Lambda, V, V_inv))
+    given = {"Lambda": Lambda, "V": V, "V_inv": V_inv}
+    Lambda, V, V_inv = (as_tensor(t, name).to(system.B.device, dtype) for name, t in given.items())
     full = DiagonalSystem(Lambda, V_inv @ system.B.to(dtype), system.C.to(dtype) @ V, system.D, dt=system.dt)
     real = not any(t.is_complex() for t in (system.B, system.C, system.D)) and not system.batch_shape
     try:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from wellposed import hippo
-from wellposed._checks import index_in, positive_int
-from wellposed.errors import ShapeError, UnknownNameError
+from wellposed._checks import index_in, one_of, positive_int
+from wellposed.errors import ShapeError
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._diagonal import DiagonalSystem
 from wellposed.systems._dplr import DPLRSystem
@@ -47,11 +47,9 @@ def s4(
     0.002173
     """
     n, C = _sizes(n, l, C)
-    if form == "dense":
+    if one_of(form, "form", ("dplr", "dense")) == "dense":
         A, B = (t.to(C.device) for t in hippo.legs(n))
         return DenseSystem(A, B, C, D)
-    if form != "dplr":
-        raise UnknownNameError("form", form, ("dplr", "dense"))
     Lambda, V, P, B = (t.to(C.device) for t in hippo.dplr("legs", n))
     return DPLRSystem(Lambda, P, B=B, C=C.to(V.dtype) @ V, D=D)
 
