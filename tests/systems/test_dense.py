@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dense_twin import Twin, assert_close
 from system_suite import Case, SystemSuite, cases, normal
+from wellposed.errors import NotRealError
 from wellposed.systems import DenseSystem
 
 
@@ -81,3 +82,12 @@ def test_conjugation_by_a_batch_of_matrices():
     assert moved.batch_shape == (4,)
     assert_close(moved.A, np.linalg.solve(V, twin.A @ V), 1e-12)
     assert_close(moved(2j), np.broadcast_to(twin.transfer(2j), (4, 1, 1)), 1e-12)
+
+
+def test_a_system_that_is_not_real_is_found_in_a_batch_whatever_its_size():
+    A = np.array([[[-1 + 1j]], [[-1e12 + 0j]]])
+    for B in ([[1e-8], [1e10]], [[1.0], [1.0]]):
+        system = DenseSystem(A, B, np.ones((2, 1)))
+        with pytest.raises(NotRealError, match="the response is not real"):
+            system.to_real()
+        assert system[1].to_real().siso
