@@ -253,3 +253,10 @@ def test_batches_become_real_together(form: str):
     assert (found.n, tuple(found.batch_shape)) == (system.n, (2, 3))
     s = np.array([0.3 + 1j, -2j, 5.0])
     assert_close(found(s), system(s).resolve_conj().numpy(), 1e-12)
+
+
+def test_a_real_mode_with_a_small_input_and_a_large_output_counts():
+    # Re(C B) of the second mode needs two states; its B is 1e-18 of the first one's, and its C as much larger.
+    B, C = np.array([[1e10, 1e10], [1e-8, 1e-8j]]), np.array([[1e-10, 1e8], [1e-10j, 1e8j]])
+    with pytest.raises(NotRealError, match="has one mode"):
+        DiagonalSystem(np.array([-1.0 + 0j, -2.0]), B, C, pairs=True).to_full()

@@ -44,8 +44,10 @@ def real_modes(
         # If x is a real vector times a phase, the phase may move to y, of which the real part is enough.
         top = x.gather(-1, x.abs().argmax(-1, keepdim=True))
         phase = torch.where(top.imag == 0, 1, top.sgn() * torch.where(top.real < 0, -1, 1))
+        weight = y.abs().amax(-1)  # how much of a mode is seen: a small x beside a large y counts as well
         x, y = x * phase.conj(), (y * phase).real
-        if x.imag.abs().max() <= 1e3 * torch.finfo(dtype).eps * x.abs().max():
+        lost, size = ((part.abs().amax(-1) * weight).amax(-1) for part in (x.imag, x))
+        if bool((lost <= 1e3 * torch.finfo(dtype).eps * size).all()):
             return (y, x.real.mT) if swapped else (x.real, y.mT)
     defect = (b[..., :, None, :] * c[..., :, :, None]).imag.abs().max().item()
     raise NotRealError(
