@@ -20,6 +20,7 @@ from wellposed.linalg._low_rank import low_rank_candidates
 from wellposed.linalg._matrix import Array, norm2
 from wellposed.linalg._optimized import STEADY, Problem, refine
 from wellposed.linalg._request import Request
+from wellposed.linalg._spectrum import eigenvalues
 
 _PROMISE = np.log(1.3)  # what must be in reach, to first order, to go on where the closed form is good
 WORTH = 1.27
@@ -106,7 +107,7 @@ def _stable_draws(problem: Problem, request: Request, count: int) -> list[Found]
     for k in range(count):
         G = _gaussians(rng, (n, n), A) if k % 3 else np.outer(_gaussians(rng, (n,), A), _gaussians(rng, (n,), A))
         E = _SIZES[k // 3 % 3] * problem.eps / norm2(G) * G
-        if np.linalg.eigvals(A + E).real.max() < 0:
+        if eigenvalues(A + E).real.max() < 0:
             stable.append(eigen(A, E))
     stable = [item for item in stable if np.isfinite(item.balanced_condition)]
     stable.sort(key=lambda item: item.balanced_condition)

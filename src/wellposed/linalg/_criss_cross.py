@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wellposed.linalg._matrix import Array, norm2
+from wellposed.linalg._spectrum import eigenvalues
 
 _ULP = float(np.finfo(float).eps)
 
@@ -55,7 +56,7 @@ def _midpoints(T: Array, x: float, eps: float, reach: float) -> Array:
     """
     n = len(T)
     shifted, coupling = T - x * np.eye(n), eps * np.eye(n)
-    eigenvalues = np.linalg.eigvals(np.block([[-shifted.conj().T, coupling], [-coupling, shifted]]))
+    found = eigenvalues(np.block([[-shifted.conj().T, coupling], [-coupling, shifted]]))
     near = reach * max(10 * _ULP**0.5, 1e3 * _ULP * reach / eps)
-    y = np.sort(eigenvalues.imag[np.abs(eigenvalues.real) <= near])
+    y = np.sort(found.imag[np.abs(found.real) <= near])
     return (y[1:] + y[:-1]) / 2

@@ -15,6 +15,7 @@ from wellposed.linalg._eigen import Eigen, eigen
 from wellposed.linalg._found import Clock
 from wellposed.linalg._matrix import Array, norm2, singular_values, svd
 from wellposed.linalg._optimized import Problem, smoothed_log_kappa
+from wellposed.linalg._spectrum import schur
 
 _EXPONENTS = (4.0, 16.0, 64.0)  # Schatten exponents of the thirds of a descent: all eigenvectors first, the worst last
 _FLOW = 8  # steps towards the normal matrices
@@ -60,9 +61,7 @@ def promise(problem: Problem, result: Eigen) -> float:
 
 def towards_diagonal(A: Array, eps: float) -> Array:
     """Against the strictly upper part of the Schur form, with all singular values ``eps``."""
-    from scipy.linalg import schur
-
-    T, Q = schur(A, output="complex")[:2]
+    T, Q = schur(A)
     E = -Q @ polar_factor(np.triu(T, 1)) @ Q.conj().T
     return of_size(E.real if np.isrealobj(A) else E, eps)
 

@@ -17,6 +17,7 @@ from wellposed.errors import ArgumentError, ShapeError
 from wellposed.linalg._bound import condition_bound
 from wellposed.linalg._normality import eigenvector_condition
 from wellposed.linalg._saved import pack, unpack
+from wellposed.linalg._spectrum import eigenvalues
 from wellposed.linalg._summary import summary
 
 Number = float | Tensor
@@ -121,7 +122,7 @@ class Diagonalization:
     @cached_property
     def abscissa_before(self) -> Number:
         """Largest real part of an eigenvalue of ``A``."""
-        return self._each(lambda A, E: float(np.linalg.eigvals(A).real.max()))
+        return self._each(lambda A, E: float(eigenvalues(A).real.max()))
 
     def _each(self, function: Callable[[Any, Any], float]) -> Number:
         A, E = self._matrix.cpu().numpy(), self.E.cpu().numpy()

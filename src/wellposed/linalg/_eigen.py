@@ -10,6 +10,7 @@ import numpy as np
 from wellposed.linalg._clusters import orthonormal_in_clusters
 from wellposed.linalg._condition import Scaling, optimal_scaling
 from wellposed.linalg._matrix import Array, norm2, singular_values
+from wellposed.linalg._spectrum import eig
 
 _ULP = float(np.finfo(float).eps)
 _ULPS = 4 * _ULP  # times the Frobenius norm: more than LAPACK's errors come to
@@ -127,7 +128,7 @@ def _eig(M: Array) -> tuple[Array, Array]:
 
 
 def _unit_eig(M: Array, Q: Array | None = None) -> tuple[Array, Array, float]:
-    lam, V = (np.asarray(part, dtype=complex) for part in np.linalg.eig(M if Q is None else Q @ M @ Q))
+    lam, V = (np.asarray(part, dtype=complex) for part in eig(M if Q is None else Q @ M @ Q))
     V = V if Q is None else Q @ V
     V = V / np.linalg.norm(V, axis=0)
     return lam, V, float(np.abs(M @ V - V * lam).max())

@@ -7,21 +7,15 @@ from typing import Any
 import numpy as np
 
 from wellposed.linalg._eigen import eigen
-from wellposed.linalg._matrix import Array, as_matrix, from_unit, to_unit, unit_of
-
-
-def schur_form(A: Array) -> Array:
-    """The upper triangular ``T`` of ``A = Q T Q^*``, complex."""
-    from scipy.linalg import schur
-
-    return schur(A, output="complex")[0]
+from wellposed.linalg._matrix import as_matrix, from_unit, to_unit, unit_of
+from wellposed.linalg._spectrum import schur
 
 
 def departure_from_normality(A: Any) -> float:
     """Henrici's departure: the Frobenius norm of the strictly upper part of the Schur form; 0 for a normal matrix."""
     A = as_matrix(A)
     unit = unit_of(A)
-    upper = np.triu(schur_form(to_unit(A, unit)), 1)
+    upper = np.triu(schur(to_unit(A, unit))[0], 1)
     return from_unit(unit, np.array([np.linalg.norm(upper)]))[0].item()
 
 

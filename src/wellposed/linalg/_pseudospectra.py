@@ -16,7 +16,7 @@ from wellposed.errors import ArgumentError
 from wellposed.linalg._criss_cross import pseudospectral_abscissa
 from wellposed.linalg._inverse_lanczos import sigma_min, sigma_min_at
 from wellposed.linalg._matrix import Array, as_matrix, from_unit, norm2, to_unit, unit_of
-from wellposed.linalg._normality import schur_form
+from wellposed.linalg._spectrum import schur
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def pseudospectra(
     ends = np.array(_default_box(A) if box is None else _check_box(box))
     unit = unit_of(A, ends)
     left, right, bottom, top = ends / unit
-    T = schur_form(to_unit(A, unit))
+    T = schur(to_unit(A, unit))[0]
     x, y = np.linspace(left, right, points), np.linspace(bottom, top, points)
     mirrored = np.isrealobj(A) and bottom == -top and points > 1
     half = points // 2 if mirrored else 0

@@ -18,6 +18,7 @@ from wellposed.linalg._matrix import Array, as_matrices, from_unit, norm2, to_un
 from wellposed.linalg._request import Request, check_progress, checked_request, checked_seconds
 from wellposed.linalg._saved import NUMBERS, TENSORS
 from wellposed.linalg._search import search
+from wellposed.linalg._spectrum import eigenvalues
 
 _ORDINARY = (1e-100, 1e100)  # the largest entry of A: here squares are floats, and A is taken as it is
 
@@ -198,7 +199,7 @@ def _why_unstable(A: Array, request: Request, margin: float, result: Eigen, meth
             f"no E of this size does, as the mean of Re(Lambda) is {request.unit * mean:.4g} for A and moves by "
             f"at most ||E|| = {request.unit * spent:.4g}; shift A, A - delta I, or take {request.knob_change(1)}"
         )
-    own = float(np.linalg.eigvals(A).real.max())
+    own = float(eigenvalues(A).real.max())
     larger = f"{request.knob_change(1)} (A itself has {request.unit * own:.4g})"
     size = request.knob_change(-1) + _dissipative(A, request, margin) if own <= -margin else larger
     milder = "" if margin < 1e-300 else " or a smaller margin"

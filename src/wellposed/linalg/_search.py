@@ -16,6 +16,7 @@ from wellposed.linalg._low_rank import low_rank_candidates
 from wellposed.linalg._matrix import Array, norm2
 from wellposed.linalg._optimized import Problem, refine, value
 from wellposed.linalg._request import Request
+from wellposed.linalg._spectrum import eigenvalues
 
 _WELL_CONDITIONED = 10.0  # below this nobody needs a perturbation
 _WORTH = 1.2  # "auto" perturbs only where that lowers the condition number by this factor
@@ -145,7 +146,7 @@ def _penalty(A: Array, request: Request) -> dict[str, Any]:
     """What keeps the optimiser stable: a margin a little wider than asked for, at least half of A's own."""
     if request.margin is None:
         return {}
-    own = -float(np.linalg.eigvals(A).real.max())
+    own = -float(eigenvalues(A).real.max())
     return {"margin": max(1.02 * request.margin, 0.5 * own, 1e-6 * norm2(A)), "scale": max(abs(own), 1e-3 * norm2(A))}
 
 
