@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from wellposed import ptd
 from wellposed.hippo import legs
 from wellposed.linalg import gallery
 from wellposed.linalg._optimized import Problem, _objective
+from wellposed.records import load_record
 
 # Tables "cond" and "perturbation" of the paper, gamma = 10 .. 1e7.
 PAPER = {
@@ -144,3 +146,25 @@ def test_a_decomposition_that_does_not_converge_is_done_again(fails: int, monkey
     d = ptd(A, method="optimized")
     assert d.condition == pytest.approx(usual.condition, rel=0.1)
     assert d.residual < 1e-14
+
+
+def test_the_page_shows_what_was_recorded():
+    root = Path(__file__).parents[2]
+    data = load_record(root / "results/default-perturbation.json").data
+    page = (root / "docs/devdocs/optimized.md").read_text(encoding="utf-8")
+    wishes = {"as it comes": "", "stable": ", `stable=True`", "margin 0.5": ", `margin=0.5`"}
+    shown = [
+        f"| {row['rel']:g} | closed form | {row['condition']:.2f} | {row['abscissa']:.2f} | {row['error']:.2g} | |"
+        for row in data["rows"]
+        if row["n"] == 32 and row["rel"] in (0.1, 0.01)
+    ]
+    for row in data["optimized"]:
+        end = (
+            f"+{row['abscissa']:.1f} | unstable"
+            if row["error"] is None
+            else f"{row['abscissa']:.2f} | {row['error']:.2g}"
+        )
+        done = "yes" if row["converged"] else "no"
+        shown.append(f"| {row['rel']:g} | optimised{wishes[row['wish']]} | {row['condition']:.2f} | {end} | {done} |")
+    assert len(shown) == 8
+    assert all(line in page for line in shown)
