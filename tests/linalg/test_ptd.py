@@ -509,6 +509,7 @@ def test_gamma_finds_a_minimum(power: Any, norm: Any):
         (np.eye(3, k=1), {"rel": 1e150}, ArgumentError, r"rel = 1e\+150 is out of proportion to \|\|A\|\| = 1"),
         (np.eye(3, k=1) * 1e-200, {"eps": 1.0}, ArgumentError, r"eps = 1 is out of proportion to \|\|A\|\| = 1e-200"),
         (np.eye(3, k=1) * 1e200, {"gamma": 1e200}, ArgumentError, r"gamma = 1e\+200 is out of proportion"),
+        (np.eye(3, k=1), {"margin": 1e280}, ArgumentError, r"margin = 1e\+280 is out of proportion to"),
         (np.eye(3, k=1), {"power": 2}, ArgumentError, "power = 2 shapes the penalty of gamma .* no effect with rel"),
         (np.eye(3, k=1), {"norm": "spectral", "cond": 3.0}, ArgumentError, "norm = 'spectral' .* no effect with cond"),
         ([np.eye(2), 2 * np.eye(2)], {"stable": True}, UnstableError, r"^A\[0\]: max Re"),

@@ -61,6 +61,8 @@ class Request:
         if (eps is not None and eps > _OUT_OF_PROPORTION * size > 0) or gamma in (0, np.inf):
             raise ArgumentError(f"{self.knob} = {self.amount:g} is out of proportion to ||A|| = {size * unit:.3g}")
         margin = None if self.margin is None else max(self.margin / unit, _TINY)
+        if margin is not None and margin > _OUT_OF_PROPORTION * size > 0:
+            raise ArgumentError(f"margin = {self.margin:g} is out of proportion to ||A|| = {size * unit:.3g}")
         return dataclasses.replace(self, eps=eps, gamma=gamma, margin=margin, unit=unit)
 
     def over_reals(self) -> Request:

@@ -9,7 +9,7 @@ from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot
 Data = dict[str, Any]
 _STYLES: dict[str, Data] = {
     "auto": {"color": S4, "marker": "o", "label": "auto", "ms": 7},  # first: seen around what it agrees with
-    "gaussian": {"color": SHADES[0], "marker": "x", "label": "best of 50 draws", "ms": 4},
+    "gaussian": {"color": SHADES[0], "marker": "X", "label": "best of 50 draws", "ms": 4},
     "rank-one": {"color": S4D, "marker": "s", "label": "closed form", "ms": 4},
     "adam": {"color": SHADES[3], "marker": "^", "label": "Adam", "ms": 4},
     "optimized": {"color": THIRD, "marker": "D", "label": "optimized", "ms": 3.5},
@@ -42,7 +42,7 @@ def _panel(ax: Any, rows: list[Data]) -> None:
         color, marker = style["color"], style["marker"]
         for hollow in (False, True):
             mine = [(min(x, _FARTHEST), y) for x, y, lost in shown if lost == hollow]
-            face = "none" if hollow and marker != "x" else color
+            face = "none" if hollow else color
             label = style["label"] if not hollow else None
             x, y = zip(*mine, strict=True) if mine else ((), ())
             look = {
