@@ -1,11 +1,12 @@
 """The command line as a user meets it: its output, and in real processes its exit code."""
 
+import gzip
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.io import savemat
+from scipy.io import mmwrite, savemat
 from scipy.sparse import csr_array, save_npz
 
 from subprocesses import python
@@ -239,9 +240,21 @@ def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]):
 def test_sparse_files_are_told_how_to_become_dense(tmp_path: Path):
     save_npz(tmp_path / "a.npz", csr_array(np.eye(3)))
     savemat(tmp_path / "a.mat", {"A": csr_array(np.eye(3))})
-    for name, advice in {"a.npz": "load_npz", "a.mat": "full", "a.mtx": "mmread", "a.mtx.gz": "mmread"}.items():
+    mmwrite(tmp_path / "a.mtx", csr_array(np.eye(3)))
+    (tmp_path / "a.mtx.gz").write_bytes(gzip.compress((tmp_path / "a.mtx").read_bytes()))
+    advices = {"a.npz": "load_npz", "a.mat": "full", "a.mtx": "mmread", "a.mtx.gz": "mmread", "a.rua": "hb_read"}
+    for name, advice in advices.items():
         with pytest.raises(SystemExit, match=f"{name} holds a sparse matrix: save a dense one, .*{advice}"):
             main(["diagonalize", str(tmp_path / name)])
+
+
+def test_a_dense_matrix_of_the_matrix_market_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    mmwrite(tmp_path / "a.mtx", np.diag([-1.0, -2.0]))
+    main(["diagonalize", str(tmp_path / "a.mtx")])
+    assert "-1" in capsys.readouterr().out
+    (tmp_path / "b.mtx").write_text("no header")
+    with pytest.raises(SystemExit, match=r"b\.mtx does not hold a matrix that can be read: "):
+        main(["diagonalize", str(tmp_path / "b.mtx")])
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

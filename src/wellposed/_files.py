@@ -70,16 +70,17 @@ _SPARSE = "{path} holds a sparse matrix: save a dense one, np.save('A.npy', {loa
 
 
 def read_matrix(path: Path) -> Any:
-    """The one matrix in a .npy, .npz, .mat or .csv file; nothing in the file is executed."""
-    readers = {".npy": _npy, ".npz": _npz, ".mat": _mat, ".csv": _csv}
-    if path.name.lower().endswith((".mtx", ".mtx.gz", ".rsa", ".rua")):
-        raise RecordError(_SPARSE.format(path=path, load=f"scipy.io.mmread({path.name!r})"))
-    if path.suffix.lower() not in readers:
+    """The one matrix in a .npy, .npz, .mat, .csv or .mtx file; nothing in the file is executed."""
+    readers = {".npy": _npy, ".npz": _npz, ".mat": _mat, ".csv": _csv, ".mtx": _mtx}
+    suffix = path.with_suffix("").suffix if path.name.lower().endswith(".mtx.gz") else path.suffix
+    if suffix.lower() in (".rsa", ".rua"):
+        raise RecordError(_SPARSE.format(path=path, load=f"scipy.io.hb_read({path.name!r})"))
+    if suffix.lower() not in readers:
         raise RecordError(f"cannot read {path}: a matrix comes as {', '.join(readers)} or as a name such as legs:64")
     if not path.is_file():
         raise RecordError(f"there is no file {path}")
     try:
-        return readers[path.suffix.lower()](path)
+        return readers[suffix.lower()](path)
     except RecordError:
         raise
     except Exception as error:  # what readers raise on damaged files is not documented, and of many types
@@ -117,6 +118,15 @@ def _mat(path: Path) -> Any:
     matrix = _only({k: v for k, v in loadmat(path).items() if not k.startswith("__")}, path)
     if hasattr(matrix, "toarray"):
         raise RecordError(f"{path} holds a sparse matrix: save a dense one, A = full(A) in MATLAB")
+    return matrix
+
+
+def _mtx(path: Path) -> Any:
+    from scipy.io import mmread
+
+    matrix = mmread(path)
+    if hasattr(matrix, "toarray"):
+        raise RecordError(_SPARSE.format(path=path, load=f"scipy.io.mmread({path.name!r})"))
     return matrix
 
 

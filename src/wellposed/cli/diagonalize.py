@@ -39,7 +39,7 @@ def diagonalize(
     """Perturb a matrix by a hair, diagonalise the neighbour, and say how far you went.
 
     Args:
-        matrix: A file (.npy, .npz, .mat, .csv) or a name with a size: legs:64, jordan:50, grcar:32, ...
+        matrix: A file (.npy, .npz, .mat, .csv, .mtx) or a name with a size: legs:64, jordan:50, grcar:32, ...
         method: auto, rank-one, optimized or gaussian.
         rel: Size of the perturbation relative to the matrix; 0.1 if no knob is given.
         eps: Size of the perturbation.

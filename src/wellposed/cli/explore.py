@@ -25,7 +25,7 @@ def explore(
     """Write one page to explore a matrix with: responses, pseudospectrum, waves in time, trade-off.
 
     Args:
-        matrix: legs, or a matrix of up to 128 rows: a file (.npy, .npz, .mat, .csv) or a name with a size (grcar:32).
+        matrix: legs, or a matrix of up to 128 rows: a file (.npy, .npz, .mat, .csv, .mtx) or a name (grcar:32).
         n: The most states of legs that the page offers; it offers smaller ones too.
         out: The page, one file that needs nothing else.
         b: How inputs reach your own matrix, a vector in a file; every state alike if not given.
