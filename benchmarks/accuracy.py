@@ -75,7 +75,7 @@ def cost(name: str, points: int) -> dict[str, Any]:
         start = time.perf_counter()
         np.linalg.svd(shifted, compute_uv=False)
         times.append(time.perf_counter() - start)
-    places = points * (points + 1) // 2  # a real matrix: the other half is a mirror image
+    places = points * ((points + 1) // 2)  # a real matrix: the other half is a mirror image
     print(f"{name:16} {points} x {points}: {ours:6.1f} s; by decompositions {places * min(times):6.1f} s", flush=True)
     return {"name": name, "points": points, "seconds": ours, "one_decomposition": min(times), "places": places}
 
