@@ -93,7 +93,7 @@ def svd(M: Array) -> tuple[Array, Array, Array]:
 
 
 def _finite(M: Array) -> Array:
-    """M, or an error where LAPACK would print one on the standard output of the program."""
+    """M, or an error: given infinities LAPACK iterates for ever, or complains on standard output."""
     if not np.isfinite(M).all():
         raise np.linalg.LinAlgError
     return M

@@ -9,9 +9,7 @@ import numpy as np
 
 from wellposed.linalg._matrix import Array
 
-_NEGLIGIBLE = (
-    1e-100  # of the largest entry, far below its rounding; products of such entries vanish, and QR steps stall
-)
+_NEGLIGIBLE = 1e-100  # of the largest entry, far below its rounding; products of such entries vanish: QR steps stall
 
 
 def eig(M: Array) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ from wellposed.errors import (
     TimeDomainError,
     UnknownNameError,
 )
-from wellposed.systems._parts import as_tensor, fitted_parts
+from wellposed.systems._parts import as_tensor, fitted_parts, largest_part
 from wellposed.systems._resolvent import Resolvent, norm
 from wellposed.systems._simulate import markov_parameters, simulate
 
@@ -413,12 +413,6 @@ def check_bilinear(regular: Tensor, dt: Tensor, whose: str, also: str = "") -> N
             f"dt = {step:g}: the bilinear rule divides by 1 - dt/2 lambda, and 2/dt = {2 / step:g} is an eigenvalue "
             f"of {whose}: take another step, or method='zoh'{also}"
         )
-
-
-def largest_part(t: Tensor) -> float:
-    """The largest real or imaginary part: a float, as moduli and norms of large entries need not be."""
-    parts = torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
-    return parts.abs().max().item() if parts.numel() else 0.0
 
 
 def same_dtype(*tensors: Tensor) -> tuple[Tensor, "..."]:

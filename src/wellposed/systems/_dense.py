@@ -13,8 +13,8 @@ from torch import Tensor
 from wellposed.errors import IllConditionedError, NotRealError, ShapeError
 from wellposed.linalg import matrix_exp
 from wellposed.linalg._spectrum import schur
-from wellposed.systems._base import Method, System, check_bilinear, largest_part, same_dtype
-from wellposed.systems._parts import as_tensor
+from wellposed.systems._base import Method, System, check_bilinear, same_dtype
+from wellposed.systems._parts import as_tensor, largest_part
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve
 
 
@@ -143,9 +143,8 @@ class DenseSystem(System):
     def _check_one_real(self) -> None:
         # A rational function of degree n is real exactly if it is so at enough points; these are generic ones.
         top = max(largest_part(self.A), torch.finfo(self.B.real.dtype).tiny)
-        scale = top * torch.linalg.matrix_norm(self.A * (1 / top)).clamp(
-            min=1
-        )  # squares of its entries need not be floats
+        unit = torch.linalg.matrix_norm(self.A * (1 / top)).clamp(min=1)  # squares of large entries are no floats
+        scale = top * unit
         angle = torch.arange(1, 2 * self.n + 2, dtype=self.B.real.dtype, device=self.B.device)
         s = scale * torch.polar(1 + angle / len(angle), 2.399963 * angle)  # steps of the golden angle never align
         G, mirrored = self(s), self(s.conj()).conj()

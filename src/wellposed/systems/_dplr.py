@@ -10,10 +10,10 @@ from jaxtyping import Bool, Complex, Complex128, Int, Shaped
 from torch import Tensor
 
 from wellposed.errors import ShapeError
-from wellposed.systems._base import Method, System, check_bilinear, largest_part, same_dtype
+from wellposed.systems._base import Method, System, check_bilinear, same_dtype
 from wellposed.systems._dense import DenseSystem
 from wellposed.systems._pairs import real_coordinates
-from wellposed.systems._parts import as_tensor
+from wellposed.systems._parts import as_tensor, largest_part
 from wellposed.systems._resolvent import Points, Real, Resolvent, Solve, norm, norms
 
 _FEW = 1 << 13  # distances that are found faster than a sorted list

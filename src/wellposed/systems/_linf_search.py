@@ -20,7 +20,8 @@ from jaxtyping import Complex128
 from torch import Tensor
 
 from wellposed.errors import ConvergenceError, NotFiniteError, UnstableError
-from wellposed.systems._base import System, largest_part
+from wellposed.systems._base import System
+from wellposed.systems._parts import largest_part
 from wellposed.systems._resolvent import Points, Real, Solve, norm, norms
 
 _CHUNK = 1 << 21  # numbers held at once, about 32 MB

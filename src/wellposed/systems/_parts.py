@@ -21,6 +21,12 @@ def as_tensor(value: Any, name: str) -> Tensor:
     return finite(tensor, name)
 
 
+def largest_part(t: Tensor) -> float:
+    """The largest real or imaginary part: a float, as moduli and norms of large entries need not be."""
+    parts = torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+    return parts.abs().max().item() if parts.numel() else 0.0
+
+
 def fitted_parts(state: dict[str, tuple[Tensor, int]], B: Any, C: Any, D: Any) -> tuple[dict[str, Tensor], bool]:
     """All tensors by name, ``B``, ``C`` and ``D`` as matrices, and whether ``B`` and ``C`` were vectors.
 
