@@ -407,6 +407,12 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
     assert "lra-listops-s5ptd" not in record.data["missing"]
     assert "lra-text-s5ptd" in record.data["missing"]
     save_record(replace(record, data=record.data | {"runs": [earlier]}), tmp_path / "records")
+    large: dict[str, Any] = {**places, "tiny": False, "minutes": 1e-9}
+    with pytest.raises(ArgumentError, match="holds a run of another config"):
+        run_full("lra", only=["lra-listops-s5ptd"], **large)
+    large["runs"] = tmp_path / "large"
+    full_size = run_full("lra", only=["lra-listops-s5ptd"], **large)
+    assert full_size.data["rows"] == []  # tiny models are of no meaning beside others
     again = run_full("lra", only=["lra-listops-s5ptd"], **places)
     assert [row["preset"] for row in again.data["rows"]] == ["tiny-lra-listops-s5ptd", "lra-text-s5ptd"]
     assert again.claims
@@ -415,6 +421,39 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
         run_full("lra", only=["scifar-s4d"], **places)
     with pytest.raises(UnknownNameError, match="preset"):
         run_full("lra", only=["lra-listop-s5ptd"], **places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", ["failure-modes", "robustness", "ablation"])
+def test_a_record_goes_on_where_the_runs_are_lost(
+    experiment: str, places: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What it has stays and is not trained again; what is not complete there is."""
+    for name in ("AMPLITUDES", "CYCLES"):
+        monkeypatch.setattr(robustness, name, (0.1,))
+    monkeypatch.setattr(robustness, "frequencies", lambda n: [3.0])
+    groups = robustness.groups
+    monkeypatch.setattr(robustness, "groups", lambda campaign: groups(campaign)[:1])
+    monkeypatch.setattr(ablation, "order", lambda: [[Start("gamma", 3), Start("s4d")]])
+    places |= {"records": tmp_path, "seeds": [0]}
+    whole = run_full(experiment, **places)
+    assert whole.data["missing"] == []
+    lost = whole.data["runs"][-1]["name"]
+    save_record(replace(whole, data=whole.data | {"missing": [lost]}), tmp_path)
+    trained: list[str] = []
+
+    def noted(config: Any, folder: Path, **options: Any) -> Any:
+        trained.append(folder.name)
+        return run(config, folder, **options)
+
+    monkeypatch.setattr(_training, "run", noted)
+    places["runs"] = tmp_path / "elsewhere"
+    again = run_full(experiment, **places)
+    assert trained == [lost]
+    assert again.data["runs"][:-1] == whole.data["runs"][:-1]
+    aside = {"runs": [], "device_minutes": 0.0}
+    assert again.data | aside == whole.data | aside
+    assert again.claims == whole.claims
 
 
 @pytest.mark.slow
@@ -467,6 +506,9 @@ def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):
     assert ptd["after"]["layers"][0]["frequency"] < 60
     figure_svg("certificates-full", record.data)
     figure_svg("certificates-full", record.data | {"models": []})
+    save_record(record, tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert run_full("certificates", runs=tmp_path / "empty", records=tmp_path).data == record.data
 
 
 def test_a_certificate_is_what_the_layer_answers():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from wellposed._files import make_folder
 from wellposed.errors import RecordError
@@ -14,7 +15,7 @@ from wellposed.experiments._measured import Measured, TimeIsUp
 from wellposed.experiments._training import shortened, train
 from wellposed.train import RunConfig, RunResult, load_run
 from wellposed.train._config import Precision
-from wellposed.train._folder import epoch_folder
+from wellposed.train._folder import CONFIG, check_resumable, epoch_folder
 from wellposed.train._sweep_result import reason
 
 _RESERVE_MINUTES = 0.3
@@ -52,8 +53,8 @@ class Campaign:
     """Where they are to multiply otherwise than their presets; their names say so."""
     only: tuple[str, ...] = ()
     """Names of presets: no others are trained or measured now; what is known of them is told all the same."""
-    records: Path | None = None
-    """Where records of earlier slices lie."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """Data of the record that an earlier slice has left, perhaps on another machine."""
     at_once: int = 1
     """Runs that are trained side by side, each in a process of its own: a small model does not fill a card."""
     shrink: Callable[[RunConfig], RunConfig] = field(default=lambda config: config)
@@ -93,6 +94,11 @@ class Campaign:
         early = measure_epoch if self.slim else None
         learns_until = replace(self, reserve=min(_RESERVE_MINUTES, 0.1 * self.minutes_left)) if early else self
         every = [[job for job in jobs if self._is_wanted(job)] for jobs in groups]
+        for job in (job for jobs in every for job in jobs):
+            if (self.runs / job.name / CONFIG).exists():
+                check_resumable(
+                    self.runs / job.name, job.config
+                )  # a finished run of another config is none of this one
         try:
             for jobs in self._batches(every):
                 train(learns_until, jobs)
@@ -159,8 +165,23 @@ class Campaign:
         return done is not None and done.finished
 
     def is_left(self, job: Job) -> bool:
-        """Whether it is to be trained; not again where its numbers were not finite."""
-        return not self.finished(job) and reason(self.runs / job.name)[1]
+        """Whether it is to be trained: not where the record has all of it, nor again where it was not finite."""
+        known = self.recorded(job)
+        complete = known is not None and known["finished"] and job.name not in self.before["missing"]
+        return not complete and not self.finished(job) and reason(self.runs / job.name)[1]
+
+    def recorded(self, job: Job) -> dict[str, Any] | None:
+        """The line of the earlier record on a run that has come further there than here."""
+        lines = (run for run in self.before.get("runs", ()) if run["name"] == job.name)
+        line = next((run for run in lines if run["of_epochs"] == job.config.epochs), None)
+        here = self.result(job)
+        return line if line is not None and (here is None or line["epochs"] > here.epoch) else None
+
+    def entry(self, job: Job, part: str, **about: Any) -> dict[str, Any] | None:
+        """What the earlier record says in one of its lists on a run that has come further there."""
+        if self.recorded(job) is None:
+            return None
+        return next((e for e in self.before[part] if all(e[name] == value for name, value in about.items())), None)
 
     def result(self, job: Job) -> RunResult | None:
         """The run as it stands; nothing where it has not begun."""

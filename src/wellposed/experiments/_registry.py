@@ -15,7 +15,7 @@ from wellposed._files import check_folder
 from wellposed.errors import ArgumentError, UnknownNameError
 from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
-from wellposed.records import Record, provenance
+from wellposed.records import Record, load_record, provenance
 from wellposed.train._config import Precision
 
 T = TypeVar("T")
@@ -85,7 +85,8 @@ def run_full(
 
     After ``minutes`` it stops with what there is; the same call goes on from there. ``epochs`` cuts longer runs short,
     their schedules too, ``precision`` takes another one than their presets; names say both. ``only`` names presets:
-    others wait. ``records`` is where the record will go, and where tables that grow find what they held before.
+    others wait. ``records`` is where the record will go; what the one from before tells of runs stays, and those that
+    are complete there are not trained again, wherever they were made.
     ``at_once`` runs are trained side by side, in processes. ``tiny`` makes every model and every data set small, to try
     the program: its record says so, and nothing else. ``slim`` removes checkpoints and kept epochs of runs that are
     measured, and of others all checkpoints but the last.
@@ -100,7 +101,7 @@ def run_full(
         epochs=None if epochs is None else positive_int(epochs, "epochs"),
         precision=precision,
         only=_presets(only),
-        records=records,
+        before=_before(records, f"{name}{FULL}", tiny=tiny),
         at_once=positive_int(at_once, "at_once"),
         shrink=presets.tiny if tiny else lambda config: config,
         slim=slim,
@@ -119,6 +120,13 @@ def run_full(
     command = f"wellposed reproduce {name} --full --runs RUNS{options}{' --tiny' if tiny else ''}"
     made = provenance(command, time.monotonic() - start, experiment.seed)
     return _record(f"{name}{FULL}", experiment, result, made)
+
+
+def _before(folder: Path | None, name: str, *, tiny: bool) -> dict[str, Any]:
+    """Data of the record that is to be continued; tiny models and others know nothing of each other."""
+    path = None if folder is None else folder / f"{name}.json"
+    data = load_record(path).data if path is not None and path.exists() else {}
+    return data if data.get("tiny", False) == tiny else {}
 
 
 def _presets(names: Sequence[str]) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ _ASIDE = ("name", "note", "seed", "evaluation.keep")
 
 
 def described(campaign: Campaign, jobs: Iterable[Job]) -> list[dict[str, Any]]:
-    """Where the numbers of each run come from, and how far it has come."""
-    return [_described(campaign, job) for job in jobs]
+    """Where the numbers of each run come from, and how far it has come, here or in an earlier record."""
+    return [campaign.recorded(job) or _described(campaign, job) for job in jobs]
 
 
 def _described(campaign: Campaign, job: Job) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def full(campaign: Campaign) -> Result:
     campaign.work(order_of_jobs, measure)
     data: dict[str, Any] = {"form": "full", "n": n, "amplitude": AMPLITUDE}
     data |= summed(described(campaign, jobs))
-    points = [_point(job, campaign.measured(job)) for job in jobs]
+    points = [campaign.entry(job, "points", run=job.name) or _point(job, campaign.measured(job)) for job in jobs]
     data["points"] = [point for point in points if point is not None]
     data["missing"] = [job.name for job, point in zip(jobs, points, strict=True) if point is None]
     data["random"] = _random(data["points"], n)

@@ -88,7 +88,7 @@ def _small(config: RunConfig) -> RunConfig:
 
 
 def full(campaign: Campaign) -> Result:
-    """Every finished run of a folder, whichever experiment made it; nothing is trained, and no GPU is needed."""
+    """Every finished run of a folder, whichever experiment made it, and those that were certified before."""
     data: dict[str, Any] = _certified(campaign) | {"form": "full"}
     claims, words = _judged(data["models"])
     return Result(words + unfinished(data["missing"], len(data["runs"])), claims, data)
@@ -105,9 +105,15 @@ def _certified(campaign: Campaign) -> dict[str, Any]:
             with suppress(TimeIsUp):  # what is known from before still counts
                 _measure(each, measured)
         models.append(_assembled(each, measured))
-    data = summed(described(campaign, jobs))
-    data["missing"] = [m["name"] for m in models if m["after"] is None]
-    return data | {"models": [m for m in models if m["after"] is not None]}
+    models = [m for m in models if m["after"] is not None]
+    here = {m["name"] for m in models}
+    models += [m for m in campaign.before.get("models", ()) if m["name"] not in here]
+    here = {job.name for job in jobs}
+    elsewhere = [run for run in campaign.before.get("runs", ()) if run["name"] not in here]
+    data = summed([*described(campaign, jobs), *elsewhere])
+    known = {m["name"] for m in models}
+    data["missing"] = [run["name"] for run in data["runs"] if run["name"] not in known]
+    return data | {"models": models}
 
 
 def _measure(done: RunResult, measured: Measured) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from wellposed.data import load
-from wellposed.experiments._campaign import Campaign
+from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._measured import Measured, rounded
 from wellposed.experiments._predictions import predictions
@@ -23,6 +23,8 @@ PROBLEMS = ("extrap", "interp")
 LAYERS = ("s4d", "s4ptd", "s4")
 KEPT = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40, 45, 50)
 """Epochs of the error curves."""
+_PARTS = {"errors": "end", "maps": "map", "curves": "curve"}
+"""Lists of the record, and the names of what is measured for them."""
 QUICK_SEEDS = (0, 1, 2)
 _GRID = (51, 11)
 _WORDS = {"extrap": "extrapolation", "interp": "interpolation"}
@@ -66,22 +68,21 @@ def full(campaign: Campaign) -> Result:
     ]
     campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
     jobs = [job for group in groups for job in group]
-    errors, maps, curves = [], [], []
-    for job in jobs:
-        about = {"problem": job.config.data.options["problem"], "layer": job.config.model["layer"]}
-        about["seed"] = job.config.seed
-        measured = campaign.measured(job)
-        if (end := measured.get("end")) is not None:
-            errors.append(about | end)
-        if (curve := measured.get("curve")) is not None:
-            curves.append(about | curve)
-        if (found := measured.get("map")) is not None and job.config.seed == campaign.seeds[0]:
-            maps.append(about | found)
-    data: dict[str, Any] = {"form": "full", "errors": errors, "maps": maps, "curves": curves}
+    found = {part: [_known(campaign, job, part) for job in jobs] for part in _PARTS}
+    data: dict[str, Any] = {"form": "full"}
+    data |= {part: [each for each in some if each is not None] for part, some in found.items()}
+    data["maps"] = [each for each in data["maps"] if each["seed"] == campaign.seeds[0]]
     data |= summed(described(campaign, jobs))
-    data["missing"] = [job.name for job in jobs if campaign.measured(job).get("curve") is None]
-    claims, words = _judged(errors, _FULL_BARS)
+    data["missing"] = [job.name for job, curve in zip(jobs, found["curves"], strict=True) if curve is None]
+    claims, words = _judged(data["errors"], _FULL_BARS)
     return Result(words + unfinished(data["missing"], len(jobs)), claims, data)
+
+
+def _known(campaign: Campaign, job: Job, part: str) -> dict[str, Any] | None:
+    """What was measured of a run, here or in an earlier slice, for one of the lists of the record."""
+    about = {"problem": job.config.data.options["problem"], "layer": job.config.model["layer"], "seed": job.config.seed}
+    here = campaign.measured(job).get(_PARTS[part])
+    return campaign.entry(job, part, **about) or (None if here is None else about | here)
 
 
 def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:

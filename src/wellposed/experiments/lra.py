@@ -153,16 +153,14 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
 
 
 def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """Of this folder and, where the folder of records has the table from before, of others: what has come further."""
+    """Of this folder and of the table from before: what has come further."""
     here = {job.name: job for job in jobs}
     for each in list_runs(campaign.runs):
         if plain_name(each.config.name).startswith("lra-"):
             here.setdefault(each.folder.name, Job(each.folder.name, each.config))
     found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
-    for run in known_runs(campaign.records) if campaign.records else []:
-        known = found.get(run["name"])
-        if known is None or (not known["finished"] and run["epochs"] > known["epochs"]):
-            found[run["name"]] = run
+    for run in campaign.before.get("runs", ()):
+        found.setdefault(run["name"], run)
     return [run for run in found.values() if run["epochs"] or "failed" in run]
 
 

@@ -112,7 +112,7 @@ def full(campaign: Campaign) -> Result:
 
     campaign.work(order, lambda done, measured: _measure(campaign, done, measured, test), epoch)
     jobs = [job for group in order for job in group]
-    models = [_assembled(job, campaign.measured(job)) for job in jobs]
+    models = [campaign.entry(job, "models", name=job.name) or _assembled(job, campaign.measured(job)) for job in jobs]
     data: dict[str, Any] = {
         "form": "full",
         "amplitude": AMPLITUDE,
