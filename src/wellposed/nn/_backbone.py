@@ -36,7 +36,7 @@ class Backbone(nn.Module):
         self.encoder = make_encoder(config)
         self.entry = self._make_entry(config)
         self.blocks = self._make_blocks(config)
-        last = config.norm if config.prenorm else "none"
+        last = config.norm if config.prenorm and config.last_norm else "none"
         self.norm = make_norm(last, config.d_model, momentum=config.norm_momentum, dtype=config.dtype)
 
     def _make_entry(self, config: ModelConfig) -> Entry | None:

@@ -26,7 +26,7 @@ class BlockConfig:
     norm_momentum: float | int = 0.1
     """Of batch norm: weight of the new batch in the running statistics. S5's published 0.95 is 0.05 here."""
     prenorm: bool = True
-    """Whether the norm comes first, with one more after the last block of a model, or last."""
+    """Whether the norm comes first, with one more after the last block of most models, or last."""
     activation: Activation = "gelu"
     """``"gelu"``, ``"gelu_tanh"`` (its approximation, which S5 has) or ``"none"``."""
     glu: GLU = "full"

@@ -20,6 +20,7 @@ from wellposed.nn._pooling import POOLINGS, Pooling
 
 Head = Literal["linear", "relu", "gelu"]
 HEADS = ("linear", "relu", "gelu")
+Dense = Literal["torch", "lecun"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,11 @@ class ModelConfig(BlockConfig):
     """Channels."""
     n_layers: int = 4
     """Blocks, one after another."""
+    last_norm: bool = True
+    """Whether a norm follows the last block, where blocks begin with theirs: S4's models have one, S5's have none."""
+    dense: Dense = "torch"
+    """How dense maps and tables of vectors start: as PyTorch's do, or ``"lecun"``, normal with variance ``1 / in`` and
+    no bias, as Flax's, in which S5 is written."""
     pooling: Pooling = "mean"
     """Over the true steps: ``"mean"``, ``"last"``, ``"max"``, or ``"none"`` for an output at each step; ``"first"`` is
     the first step, ``"cls"`` that of a learned vector put before the sequence."""
@@ -77,6 +83,7 @@ class ModelConfig(BlockConfig):
         check_name("encoding", self.encoding, ENCODINGS)
         check_name("positions", self.positions, POSITIONS)
         check_name("head", self.head, HEADS)
+        check_name("dense", self.dense, ("torch", "lecun"))
         self._check_ends()
         if self.seed is not None:
             checked_seed(self.seed)

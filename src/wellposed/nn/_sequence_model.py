@@ -24,6 +24,7 @@ from wellposed.nn._model_config import ModelConfig
 from wellposed.nn._pooling import CARRIED, Pooling, begin, carry_on, pool
 from wellposed.nn._pretrained import Pretrained
 from wellposed.nn._seeded import seeded
+from wellposed.nn._weights import lecun_
 
 Model = TypeVar("Model", bound="SequenceModel")
 
@@ -60,6 +61,8 @@ class SequenceModel(Pretrained, nn.Module):
         with seeded(config.seed):
             self.backbone = make_backbone(self.config)
             self.head = self._make_head(self.config)
+            if config.dense == "lecun":
+                lecun_(self)
         self.to(place, config.dtype)
         self.register_forward_pre_hook(_open_batch, with_kwargs=True)
 

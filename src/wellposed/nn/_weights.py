@@ -24,6 +24,23 @@ def he_(linear: nn.Linear) -> None:
 
 
 @torch.no_grad()
+def lecun_(module: nn.Module) -> None:
+    """Every dense map and every table of vectors inside normal with variance ``1 / in``, biases 0, as Flax has them.
+
+    A table is the map of its tokens, each of them a one among zeros.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            part.weight.normal_(0.0, part.in_features**-0.5)
+            if part.bias is not None:
+                part.bias.zero_()
+        if isinstance(part, nn.Embedding):
+            part.weight.normal_(0.0, part.num_embeddings**-0.5)
+            if part.padding_idx is not None:
+                part.weight[part.padding_idx] = 0.0
+
+
+@torch.no_grad()
 def normal_(module: nn.Module, std: float) -> None:
     """Every dense map and every table of vectors inside normal, biases 0, as BERT's."""
     for part in module.modules():

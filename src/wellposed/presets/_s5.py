@@ -144,6 +144,8 @@ def _run(rows: dict[str, S5Row], task: str, layer: str) -> RunConfig:
         "dropout": row.dropout,
         "d_model": row.H,
         "n_layers": row.depth,
+        "last_norm": False,
+        "dense": "lecun",
     }
     return RunConfig(
         data=batches_of(task, row.batch),
