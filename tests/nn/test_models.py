@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from covering import covering
 from subprocesses import run_python
-from wellposed.errors import ArgumentError, ShapeError
+from wellposed.errors import ArgumentError, ShapeError, UnknownNameError
 from wellposed.kernels import BACKENDS, chunks
 from wellposed.nn import (
     LAYERS,
@@ -80,6 +80,26 @@ def test_is_what_it_says():
     u = x @ post.backbone.encoder.weight.T + post.backbone.encoder.bias
     h = u + F.glu(F.gelu(post.backbone.blocks[0].layer(u)) @ block.mix.weight.T + block.mix.bias)
     close(post(x), F.layer_norm(h, (8,))[:, -1] @ post.head.weight.T + post.head.bias)
+
+
+def test_ends_as_those_of_s5():
+    """No norm after the last block; dense maps, and vectors of tokens, of variance one over their inputs, no biases."""
+    model = small(SequenceClassifier, n_layers=1, last_norm=False)
+    x, (block,) = numbers(2, 5, 2), model.backbone.blocks
+    u = x @ model.backbone.encoder.weight.T + model.backbone.encoder.bias
+    h = u + F.glu(F.gelu(block.layer(F.layer_norm(u, (8,)))) @ block.mix.weight.T + block.mix.bias)
+    close(model(x), h.mean(1) @ model.head.weight.T + model.head.bias)
+    options: dict[str, Any] = {"layer": "s5ptd", "layer_options": {"d_state": 16}, "d_model": 200, "n_layers": 1}
+    lecun = SequenceClassifier(None, 300, vocabulary=150, padding_idx=0, dense="lecun", seed=0, **options)
+    mix, table = lecun.backbone.blocks[0].mix, lecun.backbone.encoder.weight
+    # 30,000 numbers or more: their deviation is known to half a per cent
+    for weight, inputs in ((table[1:], 150), (mix.weight, 200), (lecun.head.weight, 200)):
+        assert weight.std().item() == pytest.approx(inputs**-0.5, rel=0.02)
+        assert abs(weight.mean().item()) < 0.02 * inputs**-0.5
+    for zero in (table[0], mix.bias, lecun.head.bias):
+        assert zero.count_nonzero() == 0
+    with pytest.raises(UnknownNameError, match="unknown dense 'glorot'"):
+        SequenceClassifier(2, 3, dense="glorot")  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("layer", "pooling"), covering(list(OPTIONS), ["mean", "last", "max", "none"], every=2))
