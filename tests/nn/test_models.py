@@ -90,7 +90,7 @@ def test_ends_as_those_of_s5():
     h = u + F.glu(F.gelu(block.layer(F.layer_norm(u, (8,)))) @ block.mix.weight.T + block.mix.bias)
     close(model(x), h.mean(1) @ model.head.weight.T + model.head.bias)
     options: dict[str, Any] = {"layer": "s5ptd", "layer_options": {"d_state": 16}, "d_model": 200, "n_layers": 1}
-    lecun = SequenceClassifier(None, 300, vocabulary=150, padding_idx=0, dense="lecun", seed=0, **options)
+    lecun: Any = SequenceClassifier(None, 300, vocabulary=150, padding_idx=0, dense="lecun", seed=0, **options)
     mix, table = lecun.backbone.blocks[0].mix, lecun.backbone.encoder.weight
     # 30,000 numbers or more: their deviation is known to half a per cent
     for weight, inputs in ((table[1:], 150), (mix.weight, 200), (lecun.head.weight, 200)):
