@@ -32,6 +32,7 @@ from wellposed.train import (
 )
 from wellposed.train import _loop as loop
 from wellposed.train._checkpoint import LAST, PREVIOUS, read_checkpoint
+from wellposed.train._course import Course
 from wellposed.train._objective import Objective
 
 SLOW = pytest.mark.slow
@@ -522,3 +523,15 @@ def test_lines_tell_what_happens(tmp_path, capsys):
     assert lines[1].startswith("epoch 1/2  train loss ")
     assert any(line.startswith("checkpoint at step 6: ") for line in lines)
     assert "is finished  test loss" in lines[-1]
+
+
+def test_of_equal_epochs_the_surer_one_is_the_best():
+    """And a loss that is no number is never surer."""
+    so_far, chosen = Course(), EvaluationConfig(patience=2)
+    seen = [(0.5, 0.9, True), (0.75, 0.8, True), (0.75, 0.6, True), (0.75, 0.7, False), (0.5, 0.1, False)]
+    for accuracy, loss, best in seen:
+        so_far.epoch += 1
+        assert so_far.evaluated(accuracy, {"val": {"loss": loss, "accuracy": accuracy}}, chosen) is best
+    assert (so_far.best_epoch, so_far.best["val"]["loss"]) == (3, 0.6)
+    assert "no better result in 2 evaluations" in so_far.stopped
+    assert not so_far.evaluated(0.75, {"val": {"loss": math.nan, "accuracy": 0.75}}, chosen)

@@ -105,7 +105,8 @@ class EvaluationConfig(Config):
     test_every: int | None = None
     """Epochs between evaluations on the test split; ``None``: only at the end, of the best epoch."""
     select_on: Selection = "val"
-    """The split whose result chooses the best epoch. ``"test"`` is what some publications did: the record says so."""
+    """The split whose result chooses the best epoch, of equals that of the least loss. ``"test"`` is what some
+    publications did: the record says so."""
     patience: int | None = None
     """Stop after so many evaluations without a better one."""
     keep: tuple[int, ...] = ()

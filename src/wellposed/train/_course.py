@@ -39,6 +39,11 @@ class Course:
     def evaluated(self, score: float, metrics: dict[str, dict[str, float]], config: EvaluationConfig) -> bool:
         """Take an evaluation after the present epoch into account; whether it is the best so far."""
         better = self.best_score is None or score > self.best_score
+        if score == self.best_score:  # few items know few accuracies: of equals the surer one
+            now, before = (
+                found.get("loss", math.inf) for found in (metrics[config.select_on], self.best[config.select_on])
+            )
+            better = now < before
         if better:
             self.best_epoch, self.best_score, self.stalled = self.epoch, score, 0
             self.best = {split: finite(found) for split, found in metrics.items()}
