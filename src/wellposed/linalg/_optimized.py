@@ -22,8 +22,9 @@ from wellposed.linalg._matrix import Array, norm2, svd
 _STAGES = ((32.0, 1e-7), (256.0, 1e-10))
 _ROUGH = ((32.0, 1e-4),)
 # At a fixed size: kappa is flat near its minimum, and n singular values of E that are nearly equal still cost
-# log(n)/p. The last stage stands on a kink, and is not asked to converge.
-_SIZED = ((32.0, 1e-8), (256.0, 1e-10), (2048.0, 1e-12))
+# log(n)/p. Exponents rise by small factors, after larger ones line searches fail. The last stage stands on a kink, and
+# is not asked to converge.
+_SIZED = ((32.0, 1e-8), (128.0, 1e-9), (512.0, 1e-10), (2048.0, 1e-12))
 STEADY = ((32.0, 1e-7),)
 """Stages for minima that a penalty hems in: steps are small there long before the end."""
 
