@@ -38,7 +38,8 @@ def reproduce(
         names: Experiments to run; if none is named all of them, without what takes minutes. 'wellposed list' shows
             their names.
         out: Folder for index.html and, in records/, one JSON file an experiment.
-        records: Another folder for the records.
+        records: Another folder for the records. With --full, what a record there tells of runs stays, and is not done
+            again.
         full: Train the models of the experiments named, at full size; best on a GPU. Their records end in -full.
         runs: With --full, the folder that keeps the models; what is finished there is not trained again.
         data: With --full, the data folder; $WELLPOSED_DATA or ~/.cache/wellposed/data if not given.
