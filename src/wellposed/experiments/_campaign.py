@@ -95,10 +95,8 @@ class Campaign:
         learns_until = replace(self, reserve=min(_RESERVE_MINUTES, 0.1 * self.minutes_left)) if early else self
         every = [[job for job in jobs if self._is_wanted(job)] for jobs in groups]
         for job in (job for jobs in every for job in jobs):
-            if (self.runs / job.name / CONFIG).exists():
-                check_resumable(
-                    self.runs / job.name, job.config
-                )  # a finished run of another config is none of this one
+            if (self.runs / job.name / CONFIG).exists():  # perhaps of a tiny model, finished long ago
+                check_resumable(self.runs / job.name, job.config)
         try:
             for jobs in self._batches(every):
                 train(learns_until, jobs)

@@ -105,15 +105,12 @@ def _certified(campaign: Campaign) -> dict[str, Any]:
             with suppress(TimeIsUp):  # what is known from before still counts
                 _measure(each, measured)
         models.append(_assembled(each, measured))
-    models = [m for m in models if m["after"] is not None]
-    here = {m["name"] for m in models}
-    models += [m for m in campaign.before.get("models", ()) if m["name"] not in here]
-    here = {job.name for job in jobs}
-    elsewhere = [run for run in campaign.before.get("runs", ()) if run["name"] not in here]
-    data = summed([*described(campaign, jobs), *elsewhere])
-    known = {m["name"] for m in models}
-    data["missing"] = [run["name"] for run in data["runs"] if run["name"] not in known]
-    return data | {"models": models}
+    here = [m for m in models if m["after"] is not None]
+    known = {m["name"]: m for m in (*campaign.before.get("models", ()), *here)}
+    lines = {run["name"]: run for run in (*campaign.before.get("runs", ()), *described(campaign, jobs))}
+    data = summed(list(lines.values()))
+    data["missing"] = [name for name in lines if name not in known]
+    return data | {"models": list(known.values())}
 
 
 def _measure(done: RunResult, measured: Measured) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -23,30 +25,27 @@ def he_(linear: nn.Linear) -> None:
         linear.bias.zero_()
 
 
-@torch.no_grad()
 def lecun_(module: nn.Module) -> None:
     """Every dense map and every table of vectors inside normal with variance ``1 / in``, biases 0, as Flax has them.
 
     A table is the map of its tokens, each of them a one among zeros.
     """
-    for part in module.modules():
-        if isinstance(part, nn.Linear):
-            part.weight.normal_(0.0, part.in_features**-0.5)
-            if part.bias is not None:
-                part.bias.zero_()
-        if isinstance(part, nn.Embedding):
-            part.weight.normal_(0.0, part.num_embeddings**-0.5)
-            if part.padding_idx is not None:
-                part.weight[part.padding_idx] = 0.0
+    _draw(module, lambda inputs: inputs**-0.5)
+
+
+def normal_(module: nn.Module, std: float) -> None:
+    """Every dense map and every table of vectors inside normal, biases 0, as BERT's."""
+    _draw(module, lambda inputs: std)
 
 
 @torch.no_grad()
-def normal_(module: nn.Module, std: float) -> None:
-    """Every dense map and every table of vectors inside normal, biases 0, as BERT's."""
+def _draw(module: nn.Module, std: Callable[[int], float]) -> None:
     for part in module.modules():
-        if isinstance(part, nn.Linear | nn.Embedding):
-            part.weight.normal_(0.0, std)
-        if isinstance(part, nn.Linear) and part.bias is not None:
-            part.bias.zero_()
-        if isinstance(part, nn.Embedding) and part.padding_idx is not None:
-            part.weight[part.padding_idx] = 0.0
+        if isinstance(part, nn.Linear):
+            part.weight.normal_(0.0, std(part.in_features))
+            if part.bias is not None:
+                part.bias.zero_()
+        if isinstance(part, nn.Embedding):
+            part.weight.normal_(0.0, std(part.num_embeddings))
+            if part.padding_idx is not None:
+                part.weight[part.padding_idx] = 0.0
