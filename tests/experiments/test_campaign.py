@@ -454,6 +454,11 @@ def test_a_record_goes_on_where_the_runs_are_lost(
     aside = {"runs": [], "device_minutes": 0.0}
     assert again.data | aside == whole.data | aside
     assert again.claims == whole.claims
+    runs = [each | {"config": "another"} for each in whole.data["runs"]]
+    save_record(replace(whole, data=whole.data | {"runs": runs}), tmp_path)
+    places["runs"] = tmp_path / "nowhere"
+    nothing = run_full(experiment, minutes=1e-9, **places)  # the preset has changed since: that is another run
+    assert len(nothing.data["missing"]) == len(runs)
 
 
 @pytest.mark.slow

@@ -41,10 +41,12 @@ def test_a_value_that_json_cannot_hold_leaves_the_old_record_alone(tmp_path: Pat
 def test_missing_damaged_and_foreign_records_are_named(tmp_path: Path):
     with pytest.raises(RecordError, match=r"no record .*resolvent-bound\.json.*wellposed reproduce resolvent-bound"):
         load_record(tmp_path / "resolvent-bound.json")
+    with pytest.raises(RecordError, match=r"run 'wellposed reproduce lra --full --runs DIR' first"):
+        load_record(tmp_path / "lra-full.json")
     path = save_record(record(), tmp_path)
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
-    with pytest.raises(RecordError, match="is damaged"):
+    with pytest.raises(RecordError, match=r"is damaged .*: restore it, or remove it and run"):
         load_record(path)
     path.write_text(json.dumps(json.loads(text) | {"schema": 99}))
     with pytest.raises(RecordError, match="schema 99"):

@@ -12,6 +12,7 @@ from typing import Any
 from wellposed._files import make_folder
 from wellposed.errors import RecordError
 from wellposed.experiments._measured import Measured, TimeIsUp
+from wellposed.experiments._run_facts import fingerprint
 from wellposed.experiments._training import shortened, train
 from wellposed.train import RunConfig, RunResult, load_run
 from wellposed.train._config import Precision
@@ -171,7 +172,8 @@ class Campaign:
     def recorded(self, job: Job) -> dict[str, Any] | None:
         """The line of the earlier record on a run that has come further there than here."""
         lines = (run for run in self.before.get("runs", ()) if run["name"] == job.name)
-        line = next((run for run in lines if run["of_epochs"] == job.config.epochs), None)
+        own = fingerprint(job.config)
+        line = next((run for run in lines if run.get("config", own) == own), None)  # the oldest lines have none
         here = self.result(job)
         return line if line is not None and (here is None or line["epochs"] > here.epoch) else None
 

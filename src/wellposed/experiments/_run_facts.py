@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
         "name": job.name,
         "preset": job.config.name,
         "changed": changed(job.config),
+        "config": fingerprint(job.config),
         "note": job.config.note,
         "seed": job.config.seed,
         "epochs": 0 if done is None else done.epoch,
@@ -55,6 +57,12 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
         "hardware": made["hardware"]["gpu"] or made["hardware"]["cpu"],
         "torch": made["versions"]["torch"],
     }
+
+
+def fingerprint(config: RunConfig) -> str:
+    """The same for runs of one config: presets may change after a record is made."""
+    fields = sorted((name, value) for name, value in fields_of(config) if name not in _ASIDE)
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
 
 
 def changed(config: RunConfig) -> str:

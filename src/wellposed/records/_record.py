@@ -75,6 +75,13 @@ def load_record(path: Path) -> Record:
             )
         return Record(**raw | {"claims": [Claim(**claim) for claim in raw["claims"]]})
     except FileNotFoundError:
-        raise RecordError(f"there is no record {path}: run 'wellposed reproduce {path.stem}' first") from None
+        raise RecordError(f"there is no record {path}: run '{_command(path.stem)}' first") from None
     except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path} is damaged ({error}): run 'wellposed reproduce {path.stem}' again") from None
+        remedy = f"restore it, or remove it and run '{_command(path.stem)}' again"
+        raise RecordError(f"{path} is damaged ({error}): {remedy}") from None
+
+
+def _command(name: str) -> str:
+    """What makes a record of that name."""
+    plain = name.removesuffix("-full")
+    return f"wellposed reproduce {plain}" + (" --full --runs DIR" if plain != name else "")
