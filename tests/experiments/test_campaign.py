@@ -16,13 +16,13 @@ from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import _shipped, _training, ablation, load_record, robustness, run_full, save_record
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, Start, order
-from wellposed.experiments._campaign import Campaign
+from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._fitted import fitted_model, toy_waves
 from wellposed.experiments._lra_grid import grid
 from wellposed.experiments._lra_table import TASKS, as_text, claims_of, table_rows
 from wellposed.experiments._measured import TimeIsUp
 from wellposed.experiments._noise_measures import frequencies, worst
-from wellposed.experiments._run_facts import changed
+from wellposed.experiments._run_facts import changed, described
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
 from wellposed.experiments._training import shortened
 from wellposed.hippo import legs
@@ -459,6 +459,62 @@ def test_a_record_goes_on_where_the_runs_are_lost(
     places["runs"] = tmp_path / "nowhere"
     nothing = run_full(experiment, minutes=1e-9, **places)  # the preset has changed since: that is another run
     assert len(nothing.data["missing"]) == len(runs)
+
+
+def a_job(campaign: Campaign, seed: int = 0, **changes: Any) -> Job:
+    return campaign.job(tiny(preset("sinusoids-extrap-s4d")).replace(**changes), seed)
+
+
+def test_what_is_complete_in_a_record_stays_whatever_lies_in_the_folder(places: dict[str, Any]):
+    """What was measured of a run may be lost where the run is not; and of two that ended early one is finished."""
+    made = Campaign(places["runs"], places["data"], device="cpu")
+    job = a_job(made)
+    made.work([[job]], lambda done, measured: None)
+    (line,) = described(made, [job])
+    assert line["finished"]
+    told = {"runs": [line | {"epochs": 1, "date": "long ago"}], "missing": [], "models": [{"name": job.name}]}
+    after = replace(made, before=told)
+    assert described(after, [job]) == told["runs"]
+    assert after.entry(job, "models", name=job.name) == {"name": job.name}
+    unfinished = {"runs": [line | {"epochs": 3, "finished": False}], "missing": [job.name]}
+    assert described(replace(made, before=unfinished), [job]) == [line]
+    unmeasured = told | {"missing": [job.name]}
+    assert described(replace(made, before=unmeasured), [job]) == [line]
+
+
+def test_lines_that_have_no_fingerprint_are_known_by_their_epochs(tmp_path: Path):
+    campaign = Campaign(tmp_path)
+    job = a_job(campaign)
+    line = {"name": job.name, "of_epochs": job.config.epochs, "epochs": 1, "finished": False}
+    before = {"runs": [line], "missing": [job.name]}
+    assert replace(campaign, before=before).recorded(job) == line
+    assert replace(campaign, before=before).recorded(a_job(campaign, epochs=5)) is None
+
+
+@pytest.mark.parametrize("experiment", ["failure-modes", "robustness", "ablation"])
+def test_no_run_is_dropped_from_a_record(experiment: str, places: dict[str, Any], tmp_path: Path):
+    """Other seeds, epochs or another precision make other runs, and a record holds those of one call."""
+    places |= {"records": tmp_path, "minutes": 1e-9}
+    empty = run_full(experiment, seeds=[0, 1], **places)
+    save_record(empty, tmp_path)
+    run_full(experiment, seeds=[0], **places)  # of runs that have not begun nothing is lost
+    line = next(run for run in empty.data["runs"] if run["seed"] == 1) | {"epochs": 1}
+    save_record(replace(empty, data=empty.data | {"runs": [line]}), tmp_path)
+    assert line in run_full(experiment, seeds=[0, 1], **places).data["runs"]
+    others: list[dict[str, Any]] = [{"seeds": [0]}, {"seeds": [0, 1], "precision": "bf16"}]
+    for options in others:
+        with pytest.raises(ArgumentError, match=rf"tells of {line['name']}, which these seeds"):
+            run_full(experiment, **places, **options)
+
+
+@pytest.mark.slow
+def test_a_run_of_another_config_is_not_told_of_as_one_of_this(places: dict[str, Any]):
+    """Nor where it is not asked for: a record would have its numbers under the fingerprint of the preset."""
+    campaign = Campaign(places["runs"], places["data"], device="cpu")
+    campaign.work([[a_job(campaign)]], lambda done, measured: None)
+    now = [[a_job(campaign, label_smoothing=0.1)]]
+    with pytest.raises(ArgumentError, match="holds a run of another config"):
+        replace(campaign, only=("scifar-s4d",)).work(now, lambda done, measured: None)
 
 
 @pytest.mark.slow

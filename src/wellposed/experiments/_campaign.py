@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wellposed._files import make_folder
-from wellposed.errors import RecordError
+from wellposed.errors import ArgumentError, RecordError
 from wellposed.experiments._measured import Measured, TimeIsUp
 from wellposed.experiments._run_facts import fingerprint
 from wellposed.experiments._training import shortened, train
@@ -94,10 +94,12 @@ class Campaign:
         make_folder(self.runs)
         early = measure_epoch if self.slim else None
         learns_until = replace(self, reserve=min(_RESERVE_MINUTES, 0.1 * self.minutes_left)) if early else self
-        every = [[job for job in jobs if self._is_wanted(job)] for jobs in groups]
-        for job in (job for jobs in every for job in jobs):
-            if (self.runs / job.name / CONFIG).exists():  # perhaps of a tiny model, finished long ago
+        groups = list(groups)
+        for job in (job for jobs in groups for job in jobs):
+            # Also where it is not wanted now, for it is told of: perhaps a tiny model, finished long ago.
+            if (self.runs / job.name / CONFIG).exists():
                 check_resumable(self.runs / job.name, job.config)
+        every = [[job for job in jobs if self._is_wanted(job)] for jobs in groups]
         try:
             for jobs in self._batches(every):
                 train(learns_until, jobs)
@@ -166,16 +168,32 @@ class Campaign:
     def is_left(self, job: Job) -> bool:
         """Whether it is to be trained: not where the record has all of it, nor again where it was not finite."""
         known = self.recorded(job)
-        complete = known is not None and known["finished"] and job.name not in self.before["missing"]
+        complete = known is not None and self._is_complete(known)
         return not complete and not self.finished(job) and reason(self.runs / job.name)[1]
 
+    def _is_complete(self, line: dict[str, Any]) -> bool:
+        return line["finished"] and line["name"] not in self.before["missing"]
+
     def recorded(self, job: Job) -> dict[str, Any] | None:
-        """The line of the earlier record on a run that has come further there than here."""
+        """The line of the earlier record on a run that is complete there, or has come further than here."""
         lines = (run for run in self.before.get("runs", ()) if run["name"] == job.name)
-        own = fingerprint(job.config)
-        line = next((run for run in lines if run.get("config", own) == own), None)  # the oldest lines have none
+        line = next((run for run in lines if _is_of(job, run)), None)
+        if line is None or self._is_complete(line):
+            return line  # what was measured of it may be nowhere else
         here = self.result(job)
-        return line if line is not None and (here is None or line["epochs"] > here.epoch) else None
+        further = here is None or (line["finished"], line["epochs"]) > (here.finished, here.epoch)
+        return line if further else None
+
+    def check_covers(self, jobs: Iterable[Job]) -> None:
+        """Refuse to leave out runs that the earlier record tells of: the new one takes its place."""
+        names = {job.name for job in jobs}
+        begun = (run["name"] for run in self.before.get("runs", ()) if run["epochs"])
+        if others := [name for name in begun if name not in names]:
+            named = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+            raise ArgumentError(
+                f"the record from before tells of {named}, which these seeds, epochs and precision leave out: "
+                "ask for them too, as what is complete is not trained again, or name another folder for the records"
+            )
 
     def entry(self, job: Job, part: str, **about: Any) -> dict[str, Any] | None:
         """What the earlier record says in one of its lists on a run that has come further there."""
@@ -193,3 +211,8 @@ class Campaign:
     def measured(self, job: Job) -> Measured:
         """What is known of a run besides its own record."""
         return Measured(self.runs / job.name / "measured.json", self)
+
+
+def _is_of(job: Job, line: dict[str, Any]) -> bool:
+    """Whether a line of a record is on a run of the same config; the oldest lines tell of its epochs alone."""
+    return line["of_epochs"] == job.config.epochs and line.get("config") in (None, fingerprint(job.config))

@@ -75,6 +75,7 @@ def full(campaign: Campaign) -> Result:
     """sCIFAR with all parameters learning, for 200 epochs each."""
     order_of_jobs = groups(campaign)
     jobs = [job for group in order_of_jobs for job in group]
+    campaign.check_covers(jobs)
     starts = [start for _ in campaign.seeds for some in order() for start in some]
     start_of = {job.name: start for job, start in zip(jobs, starts, strict=True)}
     n = jobs[0].config.model["layer_options"]["d_state"]

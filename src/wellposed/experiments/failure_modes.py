@@ -66,8 +66,9 @@ def full(campaign: Campaign) -> Result:
         for problem in PROBLEMS
         for seed in campaign.seeds
     ]
-    campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
     jobs = [job for group in groups for job in group]
+    campaign.check_covers(jobs)
+    campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
     found = {part: [_known(campaign, job, part) for job in jobs] for part in _PARTS}
     data: dict[str, Any] = {"form": "full"}
     data |= {part: [each for each in some if each is not None] for part, some in found.items()}

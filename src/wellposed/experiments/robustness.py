@@ -105,13 +105,14 @@ def _other_scale(campaign: Campaign, layer: str, seed: int) -> Job:
 def full(campaign: Campaign) -> Result:
     """sCIFAR, as the paper trains it."""
     order = groups(campaign)
+    jobs = [job for group in order for job in group]
+    campaign.check_covers(jobs)
     test = cache(lambda: load_test(campaign, order[0][0]))
 
     def epoch(done: RunResult, measured: Measured, number: int) -> None:
         _measure_epoch(campaign, done, measured, test, number)
 
     campaign.work(order, lambda done, measured: _measure(campaign, done, measured, test), epoch)
-    jobs = [job for group in order for job in group]
     models = [campaign.entry(job, "models", name=job.name) or _assembled(job, campaign.measured(job)) for job in jobs]
     data: dict[str, Any] = {
         "form": "full",
