@@ -14,7 +14,16 @@ import torch
 
 from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError
 from wellposed.experiments import __main__ as command
-from wellposed.experiments import _shipped, _training, ablation, load_record, robustness, run_full, save_record
+from wellposed.experiments import (
+    _run_facts,
+    _shipped,
+    _training,
+    ablation,
+    load_record,
+    robustness,
+    run_full,
+    save_record,
+)
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, Start, order
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._fitted import fitted_model, toy_waves
@@ -22,12 +31,12 @@ from wellposed.experiments._lra_grid import grid
 from wellposed.experiments._lra_table import TASKS, as_text, claims_of, table_rows
 from wellposed.experiments._measured import TimeIsUp
 from wellposed.experiments._noise_measures import frequencies, worst
-from wellposed.experiments._run_facts import changed, described
+from wellposed.experiments._run_facts import changed, described, fingerprint
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
 from wellposed.experiments._training import shortened
 from wellposed.hippo import legs
 from wellposed.nn import S4D, S4PTD, fourier_noise
-from wellposed.presets import preset, tiny
+from wellposed.presets import fields_of, preset, tiny
 from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall
@@ -415,6 +424,15 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
     assert full_size.data["rows"] == []  # tiny models are of no meaning beside others
     again = run_full("lra", only=["lra-listops-s5ptd"], **places)
     assert [row["preset"] for row in again.data["rows"]] == ["tiny-lra-listops-s5ptd", "lra-text-s5ptd"]
+    other = earlier | {"name": "lra-text-s5ptd-seed1", "seed": 1, "config": "of another day"}
+    now = earlier | {"name": "lra-text-s5ptd-seed2", "seed": 2, "config": fingerprint(preset("lra-text-s5ptd"))}
+    save_record(replace(record, data=record.data | {"runs": [other, now]}), tmp_path / "records")
+    mixed = run_full("lra", only=["lra-listops-s5ptd"], **places).data["rows"][1:]
+    assert [(row["seeds"], row["changed"]) for row in mixed] == [([2], ""), ([1], "as the preset was before")]
+    save_record(full_size, tmp_path / "records")
+    with pytest.raises(ArgumentError, match="is of models at full size, which tiny ones would replace"):
+        run_full("lra", only=["lra-listops-s5ptd"], **places)
+    (tmp_path / "records" / "lra-full.json").unlink()
     assert again.claims
     figure_svg("lra-full", again.data)
     with pytest.raises(UnknownNameError, match="Long Range Arena"):
@@ -507,6 +525,20 @@ def test_no_run_is_dropped_from_a_record(experiment: str, places: dict[str, Any]
             run_full(experiment, **places, **options)
 
 
+def test_a_fingerprint_is_of_what_is_learnt(monkeypatch: pytest.MonkeyPatch):
+    """Not of how, nor of fields that a later version of the library adds."""
+    config = preset("lra-text-s5ptd")
+    same = config.replace(seed=3, note="-", graph=False, compile=True, checkpoint_minutes=1.0)
+    assert fingerprint(same.replace(evaluation=same.evaluation.replace(keep=(1, 2)))) == fingerprint(config)
+    others = [config.replace(epochs=3), config.replace(precision="bf16"), preset("lra-listops-s5ptd")]
+    others += [config.replace(model={**config.model, "d_model": 8})]
+    others += [config.replace(data=config.data.replace(batch_size=7))]
+    assert len({fingerprint(each) for each in (config, *others)}) == 6
+    before = fingerprint(config)
+    monkeypatch.setattr(_run_facts, "fields_of", lambda each: [*fields_of(each), ("optimizer.new", "0")])
+    assert fingerprint(config) == before
+
+
 @pytest.mark.slow
 def test_a_run_of_another_config_is_not_told_of_as_one_of_this(places: dict[str, Any]):
     """Nor where it is not asked for: a record would have its numbers under the fingerprint of the preset."""
@@ -570,6 +602,12 @@ def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):
     save_record(record, tmp_path)
     (tmp_path / "empty").mkdir()
     assert run_full("certificates", runs=tmp_path / "empty", records=tmp_path).data == record.data
+    config = preset("tiny-scifar-s4d").replace(label_smoothing=0.1)
+    options: dict[str, Any] = {"data": tmp_path / "data", "device": "cpu", "progress": False, "summary": False}
+    run(config, tmp_path / "empty" / "scifar-s4d-seed0", minutes=1e-6, **options)
+    other = run_full("certificates", runs=tmp_path / "empty", records=tmp_path)
+    assert other.data["missing"] == ["scifar-s4d-seed0", "scifar-s5-seed0"]  # what was certified was another model
+    assert [model["name"] for model in other.data["models"]] == ["scifar-s4ptd-seed0"]
 
 
 def test_a_certificate_is_what_the_layer_answers():

@@ -41,13 +41,13 @@ def plain_name(name: str) -> str:
 
 
 def table_rows(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Finished runs by preset and what was changed of it, seeds together."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    """Finished runs by preset and what was changed of it, seeds together where all else is the same."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for run in runs:
         if run["finished"] and plain_name(run["preset"]) in PRESETS and "accuracy" in run["test"]:
-            found.setdefault((run["preset"], run["changed"]), []).append(run)
+            found.setdefault((run["preset"], run["changed"], run.get("config", "")), []).append(run)
     places = list(PRESETS)
-    order = sorted(found, key=lambda key: (places.index(plain_name(key[0])), key[1]))
+    order = sorted(found, key=lambda key: (places.index(plain_name(key[0])), *key[1:]))
     return [_row(found[key]) for key in order]
 
 

@@ -126,6 +126,8 @@ def _before(folder: Path | None, name: str, *, tiny: bool) -> dict[str, Any]:
     """Data of the record that is to be continued; tiny models and others know nothing of each other."""
     path = None if folder is None else folder / f"{name}.json"
     data = load_record(path).data if path is not None and path.exists() else {}
+    if tiny and data and not data.get("tiny", False):
+        raise ArgumentError(f"{path} is of models at full size, which tiny ones would replace: name another folder")
     return data if data.get("tiny", False) == tiny else {}
 
 

@@ -11,7 +11,8 @@ from wellposed.errors import UnknownNameError
 from wellposed.experiments._measured import rounded
 from wellposed.experiments._training import CARD
 from wellposed.presets import fields_of, preset
-from wellposed.train import RunConfig
+from wellposed.train import DataConfig, RunConfig
+from wellposed.train._folder import FREE
 from wellposed.train._sweep_result import reason
 
 if TYPE_CHECKING:
@@ -60,8 +61,13 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
 
 
 def fingerprint(config: RunConfig) -> str:
-    """The same for runs of one config: presets may change after a record is made."""
-    fields = sorted((name, value) for name, value in fields_of(config) if name not in _ASIDE)
+    """The same for runs that learn the same but for their seed: presets may change after a record is made.
+
+    Of what a config says beyond the defaults: a field that is new to the library leaves older runs what they were.
+    """
+    usual = dict(fields_of(RunConfig(data=DataConfig(task=config.data.task))))
+    own = ((name, value) for name, value in fields_of(config) if name not in (*FREE, "seed"))
+    fields = sorted((name, value) for name, value in own if usual.get(name) != value or name == "data.task")
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
 
 

@@ -105,12 +105,19 @@ def _certified(campaign: Campaign) -> dict[str, Any]:
             with suppress(TimeIsUp):  # what is known from before still counts
                 _measure(each, measured)
         models.append(_assembled(each, measured))
-    here = [m for m in models if m["after"] is not None]
-    known = {m["name"]: m for m in (*campaign.before.get("models", ()), *here)}
-    lines = {run["name"]: run for run in (*campaign.before.get("runs", ()), *described(campaign, jobs))}
+    before = {run["name"]: run for run in campaign.before.get("runs", ())}
+    lines = before | {run["name"]: run for run in described(campaign, jobs)}
+    # A certificate is of the run that the line is on: one of the same name may have come in its place.
+    same = [m for m in campaign.before.get("models", ()) if _same_config(before[m["name"]], lines[m["name"]])]
+    known = {m["name"]: m for m in (*same, *(m for m in models if m["after"] is not None))}
     data = summed(list(lines.values()))
     data["missing"] = [name for name in lines if name not in known]
     return data | {"models": list(known.values())}
+
+
+def _same_config(then: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Of two lines of a name; the oldest have no fingerprint."""
+    return then.get("config", now.get("config")) == now.get("config") and then["of_epochs"] == now["of_epochs"]
 
 
 def _measure(done: RunResult, measured: Measured) -> None:

@@ -24,7 +24,7 @@ from wellposed.experiments._lra_table import (
 )
 from wellposed.experiments._measured import Measured
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
-from wellposed.experiments._run_facts import described, summed, unfinished
+from wellposed.experiments._run_facts import described, fingerprint, summed, unfinished
 from wellposed.experiments._shipped import shipped
 from wellposed.nn import LAYERS
 from wellposed.presets import PRESETS, estimate, preset
@@ -160,8 +160,15 @@ def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
             here.setdefault(each.folder.name, Job(each.folder.name, each.config))
     found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
     for run in campaign.before.get("runs", ()):
-        found.setdefault(run["name"], run)
+        found.setdefault(run["name"], run | _outdated(run))
     return [run for run in found.values() if run["epochs"] or "failed" in run]
+
+
+def _outdated(run: dict[str, Any]) -> dict[str, str]:
+    """What is to be said of a run that followed its preset, where the preset has changed since."""
+    if run["changed"] or "config" not in run or plain_name(run["preset"]) not in PRESETS:
+        return {}
+    return {} if run["config"] == fingerprint(preset(run["preset"])) else {"changed": "as the preset was before"}
 
 
 def _noise(campaign: Campaign, job: Job) -> dict[str, Any]:

@@ -28,7 +28,7 @@ FAILED = "failed.json"
 EPOCHS, TENSORBOARD = "epochs", "tensorboard"
 _LEFT = (EPOCHS, TENSORBOARD, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
 _OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, *_LEFT)
-_FREE = ("note", "name", "checkpoint_minutes", "graph", "compile", "evaluation.keep")
+FREE = ("note", "name", "checkpoint_minutes", "graph", "compile", "evaluation.keep")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""
 
 
@@ -131,7 +131,7 @@ def check_resumable(folder: Path, config: RunConfig) -> None:
 def _check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
     """A run goes on with what it was begun with."""
     then, new = (flat(each.to_dict()) for each in (before, now))
-    other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in _FREE)
+    other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in FREE)
     if other:
         changes = ", ".join(f"{name} was {then.get(name)!r}, is {new.get(name)!r}" for name in other[:5])
         raise ArgumentError(f"{folder} holds a run of another config: {changes}. Choose another folder, or {ANEW}")
