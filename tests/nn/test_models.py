@@ -98,6 +98,14 @@ def test_ends_as_those_of_s5():
         assert abs(weight.mean().item()) < 0.02 * inputs**-0.5
     for zero in (table[0], mix.bias, lecun.head.bias):
         assert zero.count_nonzero() == 0
+    own: dict[str, Any] = {"layer": "flexconv", "layer_options": {"generator": "siren", "length": 50}, "seed": 0}
+    usual, conv = (
+        SequenceClassifier(2, 3, d_model=8, n_layers=1, dense=dense, **own).state_dict() for dense in ("torch", "lecun")
+    )
+    inside = {name for name in usual if ".layer." in name}  # sines of sines that start otherwise are noise
+    assert inside
+    assert {name for name in usual if usual[name].equal(conv[name])} >= inside
+    assert not usual["head.weight"].equal(conv["head.weight"])
     with pytest.raises(UnknownNameError, match="unknown dense 'glorot'"):
         SequenceClassifier(2, 3, dense="glorot")  # pyright: ignore[reportArgumentType]
 

@@ -63,8 +63,8 @@ class ModelConfig(BlockConfig):
     last_norm: bool = True
     """Whether a norm follows the last block, where blocks begin with theirs: S4's models have one, S5's have none."""
     dense: Dense = "torch"
-    """How dense maps and tables of vectors start: as PyTorch's do, or ``"lecun"``, normal with variance ``1 / in`` and
-    no bias, as Flax's, in which S5 is written."""
+    """How dense maps and tables of vectors around the layers start: ``"torch"``, as PyTorch's or as their baseline's
+    do, or ``"lecun"``, normal with variance ``1 / in`` and biases 0, as S5's."""
     pooling: Pooling = "mean"
     """Over the true steps: ``"mean"``, ``"last"``, ``"max"``, or ``"none"`` for an output at each step; ``"first"`` is
     the first step, ``"cls"`` that of a learned vector put before the sequence."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from wellposed.nn._layer import SequenceLayer
+
 
 @torch.no_grad()
 def xavier_(linear: nn.Linear, *, gain: float = 1.0, parts: int = 1) -> None:
@@ -26,11 +28,15 @@ def he_(linear: nn.Linear) -> None:
 
 
 def lecun_(module: nn.Module) -> None:
-    """Every dense map and every table of vectors inside normal with variance ``1 / in``, biases 0, as Flax has them.
+    """Every dense map and every table of vectors around layers normal with variance ``1 / in``, biases 0, as S5's.
 
-    A table is the map of its tokens, each of them a one among zeros.
+    A table is the map of its tokens, each of them a one among zeros. What is inside a layer starts as the layer says.
     """
-    _draw(module, lambda inputs: inputs**-0.5)
+    if isinstance(module, nn.Linear | nn.Embedding):
+        _draw(module, lambda inputs: inputs**-0.5)
+    for part in module.children():
+        if not isinstance(part, SequenceLayer):
+            lecun_(part)
 
 
 def normal_(module: nn.Module, std: float) -> None:
