@@ -419,6 +419,7 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
     large: dict[str, Any] = {**places, "tiny": False, "minutes": 1e-9}
     with pytest.raises(ArgumentError, match="holds a run of another config"):
         run_full("lra", only=["lra-listops-s5ptd"], **large)
+    assert run_full("lra", only=["lra-text-s5ptd"], **large).data["rows"] == []
     large["runs"] = tmp_path / "large"
     full_size = run_full("lra", only=["lra-listops-s5ptd"], **large)
     assert full_size.data["rows"] == []  # tiny models are of no meaning beside others

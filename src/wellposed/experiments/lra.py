@@ -29,7 +29,7 @@ from wellposed.experiments._shipped import shipped
 from wellposed.nn import LAYERS
 from wellposed.presets import PRESETS, estimate, preset
 from wellposed.records import Claim, load_record
-from wellposed.train import RunResult, list_runs
+from wellposed.train import RunConfig, RunResult, list_runs
 
 ORDER = tuple(
     f"lra-{task}-{layer}"
@@ -155,13 +155,18 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
 def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """Of this folder and of the table from before: what has come further."""
     here = {job.name: job for job in jobs}
+    tiny = any(_is_tiny(job.config) for job in jobs)
     for each in list_runs(campaign.runs):
-        if plain_name(each.config.name).startswith("lra-"):
+        if plain_name(each.config.name).startswith("lra-") and _is_tiny(each.config) == tiny:
             here.setdefault(each.folder.name, Job(each.folder.name, each.config))
     found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
     for run in campaign.before.get("runs", ()):
         found.setdefault(run["name"], run | _outdated(run))
     return [run for run in found.values() if run["epochs"] or "failed" in run]
+
+
+def _is_tiny(config: RunConfig) -> bool:
+    return config.name != plain_name(config.name)
 
 
 def _outdated(run: dict[str, Any]) -> dict[str, str]:
