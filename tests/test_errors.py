@@ -147,6 +147,10 @@ UNCHECKED = {
     ),
     "systems.s4(3).discretize(0.1).impulse_response(2, 'usul')": ("UnknownNameError", "did you mean 'usual'?"),
     "systems.s4(3).discretize(0.1).impulse_response(2.5)": ("ShapeError", "length must be a whole number, got 2.5"),
+    "wellposed.nn.parameter_groups(__import__('torch').nn.Linear(2, 2), lr=0.1, decay='weight')": (
+        "UnknownNameError",
+        "unknown decay 'weight'; did you mean 'weights'?",
+    ),
     "systems.to_control(systems.s4(3))": ("MissingExtraError", "this needs control: pip install 'wellposed[control]'"),
     "systems.from_control(None)": ("MissingExtraError", "wellposed[control]"),
 }

@@ -425,8 +425,8 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
     assert full_size.data["rows"] == []  # tiny models are of no meaning beside others
     again = run_full("lra", only=["lra-listops-s5ptd"], **places)
     assert [row["preset"] for row in again.data["rows"]] == ["tiny-lra-listops-s5ptd", "lra-text-s5ptd"]
-    other = earlier | {"name": "lra-text-s5ptd-seed1", "seed": 1, "config": "of another day"}
-    now = earlier | {"name": "lra-text-s5ptd-seed2", "seed": 2, "config": fingerprint(preset("lra-text-s5ptd"))}
+    other = earlier | {"name": "lra-text-s5ptd-seed1", "seed": 1, "preset_config": "of another day"}
+    now = earlier | {"name": "lra-text-s5ptd-seed2", "seed": 2, "preset_config": fingerprint(preset("lra-text-s5ptd"))}
     save_record(replace(record, data=record.data | {"runs": [other, now]}), tmp_path / "records")
     mixed = run_full("lra", only=["lra-listops-s5ptd"], **places).data["rows"][1:]
     assert [(row["seeds"], row["changed"]) for row in mixed] == [([2], ""), ([1], "as the preset was before")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -49,6 +49,31 @@ def test_each_parameter_has_its_place(layer: str, norm: Any):
             expected = "decay"
         assert found.pop(name) == expected, name
     assert not found
+
+
+def test_all_that_is_not_slow_may_decay():
+    net = model(norm="batch")
+    some, every = (roles(net, parameter_groups(net, lr=0.01, decay=decay)) for decay in ("weights", "all"))
+    assert {"no_decay"} == set(some.values()) - set(every.values())
+    assert every == {name: "decay" if role == "no_decay" else role for name, role in some.items()}
+
+
+def test_a_scale_that_does_not_decay_undoes_the_decay_of_what_follows():
+    """With no gradient but that of the product, the product shrinks with both, and may stay with one."""
+
+    def product(decay: Literal["weights", "all"]) -> float:
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 1, bias=False))
+        optimizer = torch.optim.AdamW(parameter_groups(net, lr=0.01, weight_decay=1.0, decay=decay))
+        x = torch.randn(256, 4)
+        y = nn.functional.layer_norm(x, (4,)) @ torch.tensor([[1.0], [-1.0], [2.0], [0.0]])
+        for _ in range(2000):
+            optimizer.zero_grad()
+            (net(x) - y).square().mean().backward()
+            optimizer.step()
+        return float((net(x) - y).square().mean().detach() / y.square().mean())
+
+    assert product("all") > 10 * product("weights")
 
 
 def test_rates():

@@ -51,7 +51,8 @@ def test_one_training_step(name: str, root: Path):
 
 def groups(model: torch.nn.Module, config: RunConfig) -> list[dict[str, Any]]:
     o = config.optimizer
-    return nn.parameter_groups(model, lr=o.lr, ssm_lr=o.ssm_lr, ssm=o.ssm, frozen=o.frozen, weight_decay=o.weight_decay)
+    rates = {"lr": o.lr, "ssm_lr": o.ssm_lr, "weight_decay": o.weight_decay}
+    return nn.parameter_groups(model, **rates, decay=o.decay, ssm=o.ssm, frozen=o.frozen)
 
 
 def s4_parameters(depth: int, H: int, N: int, systems: int, ends: int) -> int:

@@ -34,6 +34,7 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
         "preset": job.config.name,
         "changed": changed(job.config),
         "config": fingerprint(job.config),
+        "preset_config": preset_fingerprint(job.config.name),
         "note": job.config.note,
         "seed": job.config.seed,
         "epochs": 0 if done is None else done.epoch,
@@ -69,6 +70,14 @@ def fingerprint(config: RunConfig) -> str:
     own = ((name, value) for name, value in fields_of(config) if name not in (*FREE, "seed"))
     fields = sorted((name, value) for name, value in own if usual.get(name) != value or name == "data.task")
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
+
+
+def preset_fingerprint(name: str) -> str | None:
+    """Of a preset as it is now; none where a run is named otherwise."""
+    try:
+        return fingerprint(preset(name))
+    except UnknownNameError:
+        return None
 
 
 def changed(config: RunConfig) -> str:

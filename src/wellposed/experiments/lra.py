@@ -24,7 +24,7 @@ from wellposed.experiments._lra_table import (
 )
 from wellposed.experiments._measured import Measured
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
-from wellposed.experiments._run_facts import described, fingerprint, summed, unfinished
+from wellposed.experiments._run_facts import described, preset_fingerprint, summed, unfinished
 from wellposed.experiments._shipped import shipped
 from wellposed.nn import LAYERS
 from wellposed.presets import PRESETS, estimate, preset
@@ -45,6 +45,7 @@ ORDER = tuple(
 """What is trained unless told otherwise: the paper's models first, those they are compared with, the longest last."""
 SAMPLE = 2000
 """Sequences to measure noise with."""
+_BEFORE = "as the preset was before"
 RESULTS = Path(__file__).parents[3] / "results"
 """Of a checkout; elsewhere there is no such folder."""
 
@@ -111,7 +112,7 @@ def known_runs(folder: Path) -> list[dict[str, Any]]:
     """The runs that the record of the full form tells of; of no meaning are those of tiny models."""
     path = folder / "lra-full.json"
     runs = load_record(path).data["runs"] if path.exists() else []
-    return [run for run in runs if run["preset"] == plain_name(run["preset"])]
+    return [run | _outdated(run) for run in runs if run["preset"] == plain_name(run["preset"])]
 
 
 # --- the full form
@@ -170,10 +171,11 @@ def _is_tiny(config: RunConfig) -> bool:
 
 
 def _outdated(run: dict[str, Any]) -> dict[str, str]:
-    """What is to be said of a run that followed its preset, where the preset has changed since."""
-    if run["changed"] or "config" not in run or plain_name(run["preset"]) not in PRESETS:
+    """What is to be said of a run whose preset has changed since."""
+    then, now = run.get("preset_config"), preset_fingerprint(run["preset"])
+    if then in (None, now) or _BEFORE in run["changed"]:
         return {}
-    return {} if run["config"] == fingerprint(preset(run["preset"])) else {"changed": "as the preset was before"}
+    return {"changed": ", ".join(filter(None, (run["changed"], _BEFORE)))}
 
 
 def _noise(campaign: Campaign, job: Job) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed.nn._initial import check_name
 from wellposed.nn._layer import SequenceLayer
 
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, _NormBase)
@@ -22,6 +23,7 @@ def parameter_groups(
     lr: float | int,
     ssm_lr: float | int | None = None,
     weight_decay: float | int = 0.01,
+    decay: Literal["weights", "all"] = "weights",
     frozen: Iterable[str] = (),
     ssm: Iterable[str] | None = None,
 ) -> list[dict[str, Any]]:
@@ -31,6 +33,9 @@ def parameter_groups(
       ``ssm_lr``, no decay. Unless given, ``ssm_lr`` is ``lr``, but at most 0.001, as published with S4.
     - ``"no_decay"``: norms, biases and what layers call their ``undecayed_parameters``, such as ``D``; at ``lr``.
     - ``"decay"``: all others, at ``lr`` with ``weight_decay``.
+
+    With ``decay="all"`` nothing is in the second group, all of it in the third: so S4's and S5's published code has it.
+    A norm that does not decay can grow by what the maps behind it lose, and undo their decay.
 
     A parametrised parameter (``torch.nn.utils.parametrize``) goes where it would go plain. ``frozen`` names what to
     leave out: a parameter of state-space layers such as ``"B"``, or one parameter of the model by its full name.
@@ -47,13 +52,14 @@ def parameter_groups(
     frozen, chosen = _names(frozen, "frozen"), None if ssm is None else _names(ssm, "ssm")
     _check_known("frozen", frozen, own.union(*({parameter.full, parameter.plain} for parameter in owned)))
     _check_known("ssm", chosen or set(), own)
+    check_name("decay", decay, ("weights", "all"))
     ssm_lr = min(lr, _TOP_SSM_LR) if ssm_lr is None else ssm_lr
     for name, value in (("lr", lr), ("ssm_lr", ssm_lr), ("weight_decay", weight_decay)):
         if not value >= 0:
             raise ArgumentError(f"{name} must not be negative, got {value}")
     members: dict[str, list[nn.Parameter]] = {"ssm": [], "no_decay": [], "decay": []}
     for role, parameter in _roles(owned, chosen, frozen):
-        members[role].append(parameter)
+        members["decay" if decay == "all" and role == "no_decay" else role].append(parameter)
     rates = {"ssm": (ssm_lr, 0.0), "no_decay": (lr, 0.0), "decay": (lr, weight_decay)}
     return [
         {"name": role, "params": params, "lr": rates[role][0], "weight_decay": rates[role][1]}

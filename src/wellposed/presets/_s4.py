@@ -200,7 +200,7 @@ def _run(row: S4Row, task: str, layer: str, options: dict[str, Any], *notes: str
     return RunConfig(
         data=batches_of(task, row.batch),
         model={"layer": layer, "layer_options": inside | options, **around},
-        optimizer=OptimizerConfig(lr=row.lr, ssm_lr=row.ssm_lr, weight_decay=row.weight_decay),
+        optimizer=OptimizerConfig(lr=row.lr, ssm_lr=row.ssm_lr, weight_decay=row.weight_decay, decay="all"),
         schedule=ScheduleConfig(warmup_steps=row.warmup),
         epochs=row.epochs,
         seed=row.seed,

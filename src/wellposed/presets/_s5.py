@@ -150,7 +150,9 @@ def _run(rows: dict[str, S5Row], task: str, layer: str) -> RunConfig:
     return RunConfig(
         data=batches_of(task, row.batch),
         model={"layer": layer, "layer_options": inside, **around},
-        optimizer=OptimizerConfig(lr=row.lr, ssm_lr=row.ssm_lr, ssm=_slow(row), weight_decay=row.weight_decay),
+        optimizer=OptimizerConfig(
+            lr=row.lr, ssm_lr=row.ssm_lr, ssm=_slow(row), weight_decay=row.weight_decay, decay="all"
+        ),
         schedule=ScheduleConfig(warmup_epochs=row.warmup),
         epochs=row.epochs,
         seed=row.seed,

@@ -56,6 +56,8 @@ class OptimizerConfig(Config):
     frozen: tuple[str, ...] = ()
     """Parameters that do not learn."""
     weight_decay: float | int = 0.05
+    decay: Literal["weights", "all"] = "weights"
+    """What decays: ``"weights"``, neither norms nor biases nor skips, or ``"all"`` but the state-space parameters."""
     betas: tuple[float | int, float | int] = (0.9, 0.999)
     clip: float | int | None = None
     """Largest norm of all gradients together."""

@@ -19,7 +19,7 @@ def learning_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str,
     To be called before a model is wrapped for several processes, which then do not wait for gradients of the others.
     """
     rates = {"lr": config.lr, "ssm_lr": config.ssm_lr, "weight_decay": config.weight_decay}
-    groups = parameter_groups(model, **rates, frozen=config.frozen, ssm=config.ssm)
+    groups = parameter_groups(model, **rates, decay=config.decay, frozen=config.frozen, ssm=config.ssm)
     if not groups:
         raise ArgumentError(f"optimizer.frozen = {config.frozen} leaves nothing to learn: name fewer parameters")
     learning = {id(parameter) for group in groups for parameter in group["params"]}
