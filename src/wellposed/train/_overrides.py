@@ -21,9 +21,9 @@ def with_overrides(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig
     >>> config = RunConfig(data=DataConfig(task="sinusoids"))
     >>> with_overrides(config, {"optimizer.lr": "0.003", "model.layer_options.d_state": 32}).optimizer.lr
     0.003
-    >>> with_overrides(config, {"optimizer.weight_decy": 0.003})
+    >>> with_overrides(config, {"optimizer.beta": (0.9, 0.99)})
     Traceback (most recent call last):
-    wellposed.errors.UnknownNameError: unknown field of optimizer 'weight_decy'; did you mean 'weight_decay'?
+    wellposed.errors.UnknownNameError: unknown field of optimizer 'beta'; did you mean 'betas'?
     """
     parts: dict[str, dict[str, Any]] = {"": {}, "model": {}, "model.layer_options": {}, "data.options": {}}
     layer = str(overrides.get("model.layer", config.model.get("layer", "s4ptd")))
