@@ -14,7 +14,7 @@ from wellposed.report import verdicts
 RESULTS = Path(__file__).parents[2] / "results"
 OPTIMISED = ("gamma-tables", "pareto", "transfer-perturbation", "default-perturbation")
 SLOW = (*OPTIMISED, "any-matrix", "decay-convergence", "resolvent-bound", "condition-vs-size")
-SLOW += ("failure-modes", "robustness", "ablation", "certificates")
+SLOW += ("failure-modes", "robustness", "ablation", "lra", "certificates")
 
 
 TRAINED = {
@@ -24,7 +24,7 @@ TRAINED = {
     "lra": (1e-9, 2.0),
     "certificates": (0.05, 1e-4),
 }
-"""On models, which other processors round differently: relative, and in points of accuracy on 100 sequences."""
+"""On models, which other processors round differently: relative, and in points of accuracy on 100 to 500 sequences."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES])
