@@ -105,6 +105,13 @@ def test_luna_hands_its_packed_sequence_on():
     found, _ = layer.attend(padded, packed, torch.tensor([30, 12]))
     torch.testing.assert_close(found[1, :12], layer.attend(x[1:, :12], packed[1:])[0][0], rtol=1e-12, atol=1e-12)
     assert (found[1, 12:] == 0).all()
+    padded[1, 3:] = torch.nan  # fewer steps than rows: the rows beyond them are no part of it, padded or alone
+    found, _ = layer.attend(padded, packed, torch.tensor([30, 3]))
+    alone, whole = layer.attend(x[1:, :3], packed[1:])
+    torch.testing.assert_close(found[1, :3], alone[0], rtol=1e-12, atol=1e-12)
+    right, _ = baseline_twins.luna_attention(parameters_of(layer), x[1:, :3], packed[1:, :3], 3)
+    torch.testing.assert_close(alone, right, rtol=1e-10, atol=1e-10)
+    assert whole.shape == (1, 7, 6)
     for wrong in (packed[..., :5], packed[0], packed[:1], packed[:, :0]):
         with pytest.raises((ShapeError, TypeCheckError), match="packed"):
             layer.attend(x, wrong)

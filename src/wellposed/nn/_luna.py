@@ -134,15 +134,17 @@ class LunaAttention(WholeSequenceLayer):
         steps = None if lengths is None else lengths.mask[:, None, None]
         y_p = join_heads(dot_product_attention(split_heads(self.pack_q(packed), heads), k, v, steps, dropout=p))
         k, v = (split_heads(t, heads) for t in self.kv(y_p).chunk(2, -1))
-        rows = self._row_mask(packed.shape[1], lengths)
+        rows = self._row_mask(packed.shape[1], x, lengths)
         y_x = dot_product_attention(split_heads(self.q(x), heads), k, v, rows, dropout=p)
         return self.out(join_heads(y_x)), y_p
 
-    def _row_mask(self, rows: int, lengths: Lengths | None) -> Bool[Tensor, "batch 1 1 row"] | None:
+    @staticmethod
+    def _row_mask(rows: int, x: Sequences, lengths: Lengths | None) -> Bool[Tensor, "#batch 1 1 row"] | None:
         """True for as many rows as a sequence has steps: what it would use alone."""
-        if lengths is None:
+        if lengths is None and rows <= x.shape[1]:
             return None
-        return (torch.arange(rows, device=lengths.values.device) < lengths.values[:, None])[:, None, None]
+        steps = x.shape[1] if lengths is None else lengths.values[:, None]
+        return (torch.arange(rows, device=x.device) < steps).reshape(-1, 1, 1, rows)
 
     def _attended(self, u: Tensor, lengths: Lengths | None) -> Tensor:
         if self.packed is None:
