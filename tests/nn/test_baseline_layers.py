@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -219,6 +220,20 @@ def test_another_sampling_of_the_same_signal(rate: float):
     trained.rate = rate
     assert torch.equal(trained(signal), other(signal))
     assert trained.kernel_size == other.kernel_size == {2: 501, 0.5: 2001}[rate]
+
+
+@pytest.mark.parametrize("generator", ["magnet", "siren"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_kept_in_less_are_computed_with_in_float32(generator: Any, dtype: torch.dtype):
+    layer = FlexConv(4, length=30, generator=generator, omega_0=2, mask_width=0.4, seed=0).to(dtype)
+    same, u = copy.deepcopy(layer).float(), random(2, 40, 4).to(dtype)
+    y, state = layer(u, return_state=True)
+    assert (y.dtype, state.dtype) == (dtype, torch.float32)
+    torch.testing.assert_close(y, same(u.float()).to(dtype), rtol=1e-2, atol=1e-3)
+    for step in (layer.step, layer.stepper()):
+        assert torch.equal(step(u[:, 0], state)[0], same.step(u[:, 0].float(), state)[0].to(dtype))
+    y.float().square().sum().backward()
+    assert all(p.grad is not None and p.grad.dtype == dtype for p in layer.parameters())
 
 
 def test_what_is_far_enough_away_is_forgotten():

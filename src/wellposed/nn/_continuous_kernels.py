@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from wellposed.nn._weights import applied
+
 Generator = Literal["magnet", "siren"]
 GENERATORS = ("magnet", "siren")
 FILTERS = 4
@@ -50,8 +52,9 @@ class MAGNet(nn.Module):
         filters = (-((self.gamma * (t - self.mu)) ** 2) / 2).exp() * (self.W * t + self.b).sin()
         h = filters[:, 0]
         for l, linear in enumerate(self.inner, start=1):
-            h = filters[:, l] * linear(h)
-        return self.out(h)
+            assert isinstance(linear, nn.Linear)
+            h = filters[:, l] * applied(linear, h)
+        return applied(self.out, h)
 
 
 class SIREN(nn.Module):
@@ -75,8 +78,9 @@ class SIREN(nn.Module):
         """Samples of the kernels of all channels."""
         h = t[:, None]
         for linear in self.inner:
-            h = (self.omega_0 * linear(h)).sin()
-        return self.out(h)
+            assert isinstance(linear, nn.Linear)
+            h = (self.omega_0 * applied(linear, h)).sin()
+        return applied(self.out, h)
 
 
 def make_generator(

@@ -24,7 +24,7 @@ from wellposed.nn._initial import check_dtype, check_name
 from wellposed.nn._layer import SequenceLayer
 from wellposed.nn._lengths import Lengths
 from wellposed.nn._seeded import seeded
-from wellposed.nn._weights import he_
+from wellposed.nn._weights import applied, he_
 
 CROP = 0.1
 """Where the mask is below this, the kernel is zero."""
@@ -142,7 +142,7 @@ class FlexConv(SequenceLayer):
         count = self.kernel_size if samples is None else min(positive_int(samples, "samples"), self.kernel_size)
         device, dtype = self.bias.device, self.compute_dtype
         ago = as_float64(torch.arange(count, device=device).float()) * (2 * self.rate / (self.length - 1))
-        t, width = (1 - ago).to(dtype), self.mask_width
+        t, width = (1 - ago).to(dtype), self.mask_width.to(dtype)
         mask = (-((t - 1) ** 2) / (2 * (width**2 + _FLOOR))).exp()
         # Zeros in place of fewer samples: a size that depends on a parameter could not be recorded in a CUDA graph.
         mask = torch.where(ago.to(dtype) <= _REACH * width.abs(), mask, 0.0)
@@ -155,7 +155,7 @@ class FlexConv(SequenceLayer):
         before = u.new_zeros(u.shape[0], past, self.d_model) if state is None and want_state else state
         seen = u if before is None else torch.cat([before, u], 1)
         y = _convolved(seen if state is not None else u, self.kernel(seen.shape[1]))[:, -u.shape[1] :]
-        return self.mix(y + self.bias), self._last(seen, lengths, past) if want_state else None
+        return applied(self.mix, y + self.bias), self._last(seen, lengths, past) if want_state else None
 
     def _last(self, seen: Tensor, lengths: Lengths | None, past: int) -> Tensor:
         """The last inputs of each sequence, its padding left out."""
@@ -169,7 +169,7 @@ class FlexConv(SequenceLayer):
 
     def _step_by(self, backwards: Float[Tensor, "sample channel"], u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         window = torch.cat([state, u[:, None]], 1)
-        return self.mix((window * backwards).sum(1) + self.bias), window[:, 1:]
+        return applied(self.mix, (window * backwards).sum(1) + self.bias), window[:, 1:]
 
     def stepper(self) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """``step`` for long streams: the kernel is computed once."""

@@ -1,13 +1,22 @@
-"""How dense maps of the published baselines start."""
+"""How dense maps of the published baselines start, and in which precision they are applied."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from wellposed.nn._layer import SequenceLayer
+
+
+def applied(linear: nn.Linear, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch outputs"]:
+    """In the precision of ``x``, where the weights are kept in less."""
+    if linear.weight.dtype == x.dtype:
+        return linear(x)
+    return F.linear(x, linear.weight.to(x.dtype), None if linear.bias is None else linear.bias.to(x.dtype))
 
 
 @torch.no_grad()
