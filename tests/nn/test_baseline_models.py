@@ -208,6 +208,18 @@ def test_a_transformer_of_causal_attention_streams():
         torch.testing.assert_close(y, model(x), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", [SequenceClassifier, PairClassifier])
+def test_luna_s_head_starts_as_its_other_maps(kind: type[SequenceClassifier] | type[PairClassifier]):
+    options = {"n_heads": 2, "packed": 5}
+    for init, std in (("xavier", None), ("normal", 0.02)):
+        how: dict[str, Any] = LUNA | {"layer_options": options | {"init": init}, "d_head": 400, "d_ffn": 8}
+        head: Any = kind(None, 100, vocabulary=9, **how, d_model=200, n_layers=1, seed=0).head
+        for linear in (head[0], head[3]):
+            right = (2 / (linear.in_features + linear.out_features)) ** 0.5 if std is None else std
+            assert linear.weight.std().item() == pytest.approx(right, rel=0.02)
+            assert linear.bias is None or not linear.bias.any()
+
+
 def test_ccnn_s_maps_start_by_he_s_rule():
     block: Any = SequenceClassifier(1, 2, **CCNN, d_model=200, n_layers=1, seed=0).backbone.blocks[0]
     for linear in (block.mix, block.layer.mix):

@@ -50,6 +50,9 @@ class Backbone(nn.Module):
         kind = ResidualBlock if config.d_ffn is None else TransformerBlock
         return nn.ModuleList(kind(make(config.d_model), **around) for _ in range(config.n_layers))
 
+    def start_head(self, head: nn.Module) -> None:
+        """How the maps behind it begin, where its authors say so; here as PyTorch's do."""
+
     def true_lengths(self, x: Tensor, lengths: Tensor | Lengths | None) -> Lengths | None:
         """The input checked, and its lengths."""
         self.encoder.check(x)

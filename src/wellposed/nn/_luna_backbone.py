@@ -18,7 +18,7 @@ from wellposed.nn._lengths import Lengths
 from wellposed.nn._luna import NORMAL_STD, LunaAttention
 from wellposed.nn._model_config import ModelConfig
 from wellposed.nn._tied_dropout import TiedDropout
-from wellposed.nn._weights import normal_
+from wellposed.nn._weights import normal_, xavier_
 
 Sequences = Float[Tensor, "batch length channel"]
 Packed = Float[Tensor, "batch row channel"]
@@ -65,13 +65,22 @@ class LunaBackbone(Backbone):
         rows = options.get("packed", 256)
         if rows is None:
             raise ArgumentError("packed = None: a Luna model needs its short sequence, such as packed=256")
-        normal = options.get("init", "xavier") == "normal"
-        std = NORMAL_STD if normal else size**-0.5
+        self._normal = options.get("init", "xavier") == "normal"
+        std = NORMAL_STD if self._normal else size**-0.5
         self.packed = nn.Parameter(std * torch.randn(positive_int(rows, "packed"), size, dtype=config.dtype))
-        if normal:
+        if self._normal:
             normal_(self, NORMAL_STD)
         elif isinstance(self.encoder, nn.Embedding):
             normal_(self.encoder, std)
+
+    def start_head(self, head: nn.Module) -> None:
+        """As the other maps: normal where these are, else Xavier's."""
+        if self._normal:
+            normal_(head, NORMAL_STD)
+            return
+        for part in head.modules():
+            if isinstance(part, nn.Linear):
+                xavier_(part)
 
     def _make_entry(self, config: ModelConfig) -> Entry:
         # Vectors of numbers are of the size of the numbers; only looked-up ones start small.

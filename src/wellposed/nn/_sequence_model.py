@@ -61,6 +61,7 @@ class SequenceModel(Pretrained, nn.Module):
         with seeded(config.seed):
             self.backbone = make_backbone(self.config)
             self.head = self._make_head(self.config)
+            self.backbone.start_head(self.head)
             if config.dense == "lecun":
                 lecun_(self)
         self.to(place, config.dtype)
