@@ -112,6 +112,14 @@ def test_the_benchmark_s_transformer_is_known_by_its_own_numbers():
     assert found == [36.37, 64.27, 57.46, 42.44, 71.40, None]
 
 
+@pytest.mark.parametrize("name", ["lra-listops-transformer", "lra-text-h-transformer"])
+def test_the_benchmark_s_transformer_is_jax_s(name: str):
+    """GELU by tanh, and a weight decay of 0.1 that takes norms and biases along."""
+    config = preset(name)
+    assert config.model["activation"] == "gelu_tanh"
+    assert (config.optimizer.weight_decay, config.optimizer.decay) == (0.1, "all")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

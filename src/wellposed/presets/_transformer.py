@@ -101,13 +101,17 @@ def _transformer(task: str, layer: str, options: dict[str, Any], note: str) -> R
             "head": "relu",
             "d_head": row.mlp,
             "norm": "layer",
+            "activation": "gelu_tanh",  # JAX's GELU unless told otherwise
             "d_ffn": row.mlp,
             "dropout": row.dropout,
             "tied_dropout": False,
             "d_model": row.features,
             "n_layers": row.depth,
         },
-        optimizer=OptimizerConfig(lr=row.lr, betas=(0.9, 0.98), weight_decay=row.weight_decay, clip=row.clip),
+        # Flax's Adam, like AdamW, shrinks every parameter.
+        optimizer=OptimizerConfig(
+            lr=row.lr, betas=(0.9, 0.98), weight_decay=row.weight_decay, decay="all", clip=row.clip
+        ),
         schedule=ScheduleConfig(
             name="cosine" if row.warmup is None else "rsqrt", warmup_epochs=1.0, warmup_steps=row.warmup
         ),
