@@ -27,8 +27,7 @@ def predictions(
 ) -> Float[Tensor, "item out"]:
     """Of the first ``count`` items, on the CPU; the model stays where it was brought to."""
     place = _place(device)
-    lengths = dataset.lengths[:count]
-    items = lengths.argsort(stable=True)  # little padding
+    items = dataset.lengths[:count].argsort(stable=True)  # little padding
     model.to(place).eval()
     at_once = _ITEMS if place.type != "cpu" else max(min(_ITEMS, _STEPS_ON_A_CPU // dataset.info.length), 1)
     with nullcontext() if noise is None else noise.on(model):

@@ -18,7 +18,7 @@ from wellposed.train._sweep_result import reason
 if TYPE_CHECKING:
     from wellposed.experiments._campaign import Campaign, Job
 
-_ASIDE = ("name", "note", "seed", "evaluation.keep")
+_ASIDE = (*FREE, "seed")
 """Fields that a run has of itself, whatever its preset."""
 
 
@@ -67,7 +67,7 @@ def fingerprint(config: RunConfig) -> str:
     Of what a config says beyond the defaults: a field that is new to the library leaves older runs what they were.
     """
     usual = dict(fields_of(RunConfig(data=DataConfig(task=config.data.task))))
-    own = ((name, value) for name, value in fields_of(config) if name not in (*FREE, "seed"))
+    own = ((name, value) for name, value in fields_of(config) if name not in _ASIDE)
     fields = sorted((name, value) for name, value in own if usual.get(name) != value or name == "data.task")
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
 
