@@ -82,6 +82,13 @@ def test_the_long_range_arena_has_its_ten_rows_with_their_sources(page: str):
     assert "61.41 is the mean over five tasks" in section
 
 
+def test_trained_models_say_where_they_were_trained(page: str):
+    """Their record may have been put together elsewhere."""
+    section = page[page.index('id="lra-full"') :]
+    runs = _data(read_records(RESULTS), "lra-full")["runs"]
+    assert f"<dt>trained</dt><dd>{len(runs)} runs on {runs[0]['hardware']}" in section
+
+
 def test_a_verdict_is_the_arithmetic_it_claims():
     assert _verdict(Claim("x", 1.0009, 1.0, 1e-3, "1")).word == "reproduced"
     assert _verdict(Claim("x", 1.0011, 1.0, 1e-3, "1")).word == "differs"
