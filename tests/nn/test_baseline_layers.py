@@ -220,6 +220,13 @@ def test_another_sampling_of_the_same_signal(rate: float):
     assert trained.kernel_size == other.kernel_size == {2: 501, 0.5: 2001}[rate]
 
 
+@pytest.mark.parametrize(("length", "parts"), [(2, 93), (2, 99), (7, 105), (100, 1089)])
+def test_a_rate_that_divides_the_time_keeps_the_last_sample(length: int, parts: int):
+    """Also where the quotient in floating point lies below the whole number, as 1 / (1 / 93) does."""
+    layer = FlexConv(2, length=length, hidden=4, rate=(length - 1) / parts, seed=0)
+    assert layer.kernel_size == parts + 1
+
+
 @pytest.mark.parametrize("generator", ["magnet", "siren"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_weights_kept_in_less_are_computed_with_in_float32(generator: Any, dtype: torch.dtype):

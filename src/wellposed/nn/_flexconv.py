@@ -30,6 +30,7 @@ CROP = 0.1
 """Where the mask is below this, the kernel is zero."""
 _REACH = math.sqrt(-2 * math.log(CROP))  # in standard deviations of the mask
 _FLOOR = 1e-8  # of the variance of the mask, as published
+_ROUNDING = 1e-12  # a rate that divides the time without a rest may come out below the whole number
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class FlexConv(SequenceLayer):
     @property
     def kernel_size(self) -> int:
         """Samples of the kernel."""
-        return int((self.length - 1) / self.rate) + 1
+        return int((self.length - 1) / self.rate * (1 + _ROUNDING)) + 1
 
     @property
     def state_shape(self) -> tuple[int, ...]:
