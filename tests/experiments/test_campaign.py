@@ -20,6 +20,7 @@ from wellposed.experiments import (
     _training,
     ablation,
     load_record,
+    lra,
     robustness,
     run_full,
     save_record,
@@ -499,6 +500,19 @@ def test_what_is_complete_in_a_record_stays_whatever_lies_in_the_folder(places: 
     assert described(replace(made, before=unfinished), [job]) == [line]
     unmeasured = told | {"missing": [job.name]}
     assert described(replace(made, before=unmeasured), [job]) == [line]
+
+
+def test_an_earlier_result_stays_until_its_run_is_made_anew(tmp_path: Path):
+    """A preset that has changed is trained again; a slice that does not get to its end must not cost what there was."""
+    facts = {"of_epochs": 40, "config": "of another day", "preset_config": "of another day"}
+    old = a_run("lra-text-s5ptd", 0, 0.88, **facts)
+    campaign = Campaign(tmp_path / "runs", device="cpu", seeds=(0,), only=("lra-text-s5ptd",), before={"runs": [old]})
+    rows = lra.full(replace(campaign, deadline=0.0)).data["rows"]
+    assert [(row["accuracies"], row["changed"]) for row in rows] == [([88.0], "as the preset was before")]
+    now = fingerprint(campaign.job(preset("lra-text-s5ptd"), 0).config)
+    new = old | {"config": now, "test": {"accuracy": 0.89}}
+    both = replace(campaign, before={"runs": [old, new], "missing": []})
+    assert [row["accuracies"] for row in lra.full(both).data["rows"]] == [[89.0]]
 
 
 def test_lines_that_have_no_fingerprint_are_known_by_their_epochs(tmp_path: Path):

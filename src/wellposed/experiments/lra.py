@@ -154,16 +154,21 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
 
 
 def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """Of this folder and of the table from before: what has come further."""
+    """Of this folder and of the table from before: what has come further.
+
+    Of a run that is made anew, as its preset has changed, the earlier result stays until there is another.
+    """
     here = {job.name: job for job in jobs}
     tiny = any(_is_tiny(job.config) for job in jobs)
     for each in list_runs(campaign.runs):
         if plain_name(each.config.name).startswith("lra-") and _is_tiny(each.config) == tiny:
             here.setdefault(each.folder.name, Job(each.folder.name, each.config))
     found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
-    for run in campaign.before.get("runs", ()):
-        found.setdefault(run["name"], run | _outdated(run))
-    return [run for run in found.values() if run["epochs"] or "failed" in run]
+    ended = {name for name, run in found.items() if run["finished"]}
+    told = campaign.before.get("runs", ())
+    earlier = [run for run in told if run["name"] not in (ended if run["finished"] else found)]
+    runs = [*found.values(), *(run | _outdated(run) for run in earlier)]
+    return [run for run in runs if run["epochs"] or "failed" in run]
 
 
 def _is_tiny(config: RunConfig) -> bool:
