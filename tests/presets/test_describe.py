@@ -42,3 +42,10 @@ def test_estimates_grow_with_what_costs():
     assert other(data__batch_size=128)[1] == pytest.approx(2, rel=0.05)
     assert all(share < 1 for share in other(precision="bf16"))
     assert base.steps == 50 * (45_000 // 64)
+
+
+def test_batches_of_all_lengths_cost_their_padding():
+    """ListOps has 1040 tokens on average and 2048 at most; batch norm wants all lengths in a batch."""
+    mixed = preset("lra-listops-s5ptd")
+    alike = with_overrides(mixed, {"data.bucket": True})
+    assert estimate(alike).memory / estimate(mixed).memory == pytest.approx((1040 + 128) / 2048, abs=0.02)

@@ -87,8 +87,9 @@ def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(checks, undisturbed, tm
         ({"data": DataConfig(task="toys", batch_size=5, drop_last=False)}, words),
         pytest.param({"optimizer": OptimizerConfig(clip=0.1, frozen=("A_imag",)), "ema": None}, slopes, marks=SLOW),
         pytest.param({}, lambda seed: words(seed=seed, pairs=True), marks=SLOW),
+        pytest.param({"model": MODEL | {"norm": "batch"}, "evaluation": EvaluationConfig(settle=2)}, words, marks=SLOW),
     ],
-    ids=["plateau", "batch norm", "lengths", "numbers", "pairs"],
+    ids=["plateau", "batch norm", "lengths", "numbers", "pairs", "settled"],
 )
 def test_a_slice_a_step_gives_the_same_bits(changes, make, undisturbed, tmp_path, monkeypatch):
     right = undisturbed(config(**changes), splits(make))

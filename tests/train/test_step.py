@@ -14,15 +14,17 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from training_toys import MODEL as SHALLOW
+from training_toys import config as toy_config
 from training_toys import slopes, waves, words
 from wellposed.data import Batch, PairBatch, SequenceDataset
 from wellposed.errors import ArgumentError
-from wellposed.train import OptimizerConfig
+from wellposed.train import DataConfig, OptimizerConfig
 from wellposed.train._feed import Feed, Widths
 from wellposed.train._nonfinite import first_not_finite
 from wellposed.train._objective import Objective, make_model
 from wellposed.train._optimizer import Average, Rates, load_states, make_optimizer, named_states
 from wellposed.train._recorded import Recorded, Recorder
+from wellposed.train._session import make_session
 from wellposed.train._sources import ResidentSource, StreamedSource
 from wellposed.train._step import Tally, TrainingStep, evaluation_step
 
@@ -241,6 +243,22 @@ def test_widths_are_few():
     assert len({widths.of(np.array([item])) for item in range(4000)}) <= 32
     assert all(widths.of(np.array([item])) >= lengths[item] for item in range(4000))
     assert Widths(torch.full((5,), 1000), multiple=64, most=4).of(np.array([0])) == 1000
+
+
+@pytest.mark.parametrize(
+    ("norm", "bucket", "together"),
+    [("layer", None, True), ("layer", False, False), ("batch", None, False), ("batch", True, True)],
+)
+def test_batch_norm_sees_sequences_of_all_lengths_unless_told_otherwise(norm, bucket, together):
+    data = DataConfig(task="toys", batch_size=8, bucket=bucket)
+    one = toy_config(data=data, model=SHALLOW | {"norm": norm}, ema=None)
+    dataset = words(800)
+    net: Any = make_model(dataset, dict(one.model), 0)
+    session = make_session(one, Fabric(accelerator="cpu", devices=1), net, {"train": dataset})
+    lengths = dataset.lengths.numpy()
+    span = np.median([np.ptp(lengths[items]) for items in session.source.order.batches(0)])
+    # Of 8 lengths from 3 to 29: next to each other among 800, or anywhere.
+    assert span <= 1 if together else span >= 15
 
 
 @pytest.mark.parametrize("recorder", [None, Recorder()])

@@ -25,7 +25,8 @@ class Batches:
     """Batches of a data set, pass after pass.
 
     - ``shuffle``, ``seed``, ``drop_last``, ``rank``, ``world``: see ``Order``, and there for resuming.
-    - ``bucket``: sequences of similar length together; if shuffled and lengths differ, unless told otherwise.
+    - ``bucket``: sequences of similar length together; if shuffled and lengths differ, unless told otherwise. To train
+      models with batch norm, take ``False``: statistics of one length are not those of all.
     - ``multiple``: padded lengths are rounded up to it, for compilers that want few lengths.
     - ``device``: where batches go.
     - ``resident``: the whole data set on that device, where batches are cut and decoded; ``None`` decides by whether

@@ -81,10 +81,12 @@ def _counts(pairs: bool, arguments: str) -> tuple[int, int]:
 
 
 def _padded(config: RunConfig, shape: TaskShape) -> float:
-    """Steps of an item with its padding: half of what lengths are rounded up to."""
+    """Steps of an item with its padding: half of what lengths are rounded up to, or all there can be."""
     sequences = 2 if shape.pairs else 1
-    padding = config.data.multiple / 2 if shape.mean_length else 0.0
-    return min(shape.steps + sequences * padding, float(sequences * shape.length))
+    longest = float(sequences * shape.length)  # nearly always there in a batch of all lengths
+    if shape.mean_length is None or not config.buckets:
+        return longest
+    return min(shape.steps + sequences * config.data.multiple / 2, longest)
 
 
 def _step(model: Mapping[str, Any], elements: float, length: int) -> float:

@@ -29,7 +29,8 @@ class DataConfig(Config):
     eval_batch_size: int | None = None
     """Where nothing is learnt; the same unless given."""
     bucket: bool | None = None
-    """Sequences of similar length together; where lengths differ, unless told otherwise."""
+    """Sequences of similar length together, which saves padding; unless given where the model has no batch norm, as
+    statistics of one length are not those of all."""
     multiple: int = 1
     """Padded lengths are rounded up to it: fewer lengths to compile or to record for."""
     drop_last: bool = True
@@ -111,11 +112,14 @@ class EvaluationConfig(Config):
     publications did: the record says so."""
     patience: int | None = None
     """Stop after so many evaluations without a better one."""
+    settle: int = 0
+    """Batches of training data from which statistics of batch norm are taken anew before each evaluation, for the
+    weights that are evaluated; 0: as training has left them, an average over steps in which weights were others."""
     keep: tuple[int, ...] = ()
     """Epochs, counted from 1, whose weights stay in ``epochs/``: to measure later what nobody measured then."""
 
     def _check(self) -> None:
-        at_least("evaluation", self, every=1, test_every=1, patience=1)
+        at_least("evaluation", self, every=1, test_every=1, patience=1, settle=0)
         if any(epoch < 1 for epoch in self.keep):
             raise ArgumentError(f"evaluation.keep counts epochs from 1, got {self.keep}")
 
@@ -153,6 +157,12 @@ class RunConfig(Config):
     """Of the preset, or your own: a run's folder is called so unless you say where it goes."""
     note: str = ""
     """Printed in records and lists: where it differs from its paper, for example."""
+
+    @property
+    def buckets(self) -> bool:
+        """Whether sequences of similar length are put together, should lengths differ."""
+        # A model that is normalised over sequences of one length learns to rely on it, and is evaluated over all.
+        return self.model.get("norm") != "batch" if self.data.bucket is None else self.data.bucket
 
     def _check(self) -> None:
         at_least("", self, epochs=1, seed=0, checkpoint_minutes=0)

@@ -17,6 +17,7 @@ from wellposed.train._nonfinite import first_not_finite
 from wellposed.train._progress import Silence, describe
 from wellposed.train._schedule import factor, factors, warmup_steps
 from wellposed.train._session import Session
+from wellposed.train._settle import settle
 from wellposed.train._state import checkpoint_of, whole
 from wellposed.train._step import Reading, evaluating
 from wellposed.train._stop import Stop
@@ -155,7 +156,10 @@ class Loop:
         last = course.epoch == self.config.epochs
         splits = {"train": trained}
         with evaluating(session.model, session.average):
-            for split in self._due(last):
+            due = self._due(last)
+            if evaluation.settle and (due or course.epoch in evaluation.keep):
+                settle(session.model, session.source.some(course.epoch, evaluation.settle))
+            for split in due:
                 splits[split] = session.evaluators[split]()
             if evaluation.select_on in splits:
                 self._judge(splits)

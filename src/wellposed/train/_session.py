@@ -126,7 +126,7 @@ def _training_batches(config: RunConfig, fabric: Fabric, dataset: SequenceDatase
         share,
         seed=config.seed,
         drop_last=data.drop_last,
-        bucket=data.bucket,
+        bucket=config.buckets and dataset.rows.ragged,
         multiple=data.multiple,
         device=fabric.device,
         rank=fabric.global_rank,

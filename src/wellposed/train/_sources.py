@@ -49,9 +49,14 @@ class ResidentSource:
 
     def batch(self, epoch: int, number: int) -> Batch | PairBatch:
         """One batch by itself, to look at."""
-        items = self.order.batches(epoch)[number]
-        (kind,) = self._feed.begin([items])
-        return self._feed.next(kind)
+        return next(self._cut(self.order.batches(epoch)[number : number + 1]))
+
+    def some(self, epoch: int, count: int) -> Iterator[Batch | PairBatch]:
+        """The first batches of an epoch, outside of it."""
+        return self._cut(self.order.batches(epoch)[:count])
+
+    def _cut(self, batches: list[Int[np.ndarray, " _"]]) -> Iterator[Batch | PairBatch]:
+        return map(self._feed.next, self._feed.begin(batches))
 
 
 class StreamedSource:
@@ -73,8 +78,16 @@ class StreamedSource:
 
     def batch(self, epoch: int, number: int) -> Batch | PairBatch:
         """One batch by itself, to look at."""
-        items = torch.from_numpy(self.order.batches(epoch)[number])
-        return self._batches.dataset.batch(items, multiple=self._batches.multiple, device=self._device)
+        return self._cut(self.order.batches(epoch)[number])
+
+    def some(self, epoch: int, count: int) -> Iterator[Batch | PairBatch]:
+        """The first batches of an epoch, outside of it."""
+        return map(self._cut, self.order.batches(epoch)[:count])
+
+    def _cut(self, items: Int[np.ndarray, " _"]) -> Batch | PairBatch:
+        return self._batches.dataset.batch(
+            torch.from_numpy(items), multiple=self._batches.multiple, device=self._device
+        )
 
 
 def _sizes(order: Order) -> list[int]:
