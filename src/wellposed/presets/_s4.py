@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wellposed.errors import UnknownNameError
-from wellposed.presets._tasks import LRA, batches_of
+from wellposed.presets._tasks import LRA, batches_of, settled
 from wellposed.train import OptimizerConfig, RunConfig, ScheduleConfig
 
 Version = Literal["v3", "v4", "small"]
@@ -202,6 +202,7 @@ def _run(row: S4Row, task: str, layer: str, options: dict[str, Any], *notes: str
         model={"layer": layer, "layer_options": inside | options, **around},
         optimizer=OptimizerConfig(lr=row.lr, ssm_lr=row.ssm_lr, weight_decay=row.weight_decay, decay="all"),
         schedule=ScheduleConfig(warmup_steps=row.warmup),
+        evaluation=settled(row.norm),
         epochs=row.epochs,
         seed=row.seed,
         note="; ".join(filter(None, (row.note, *notes))),

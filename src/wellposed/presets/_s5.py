@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from wellposed.errors import UnknownNameError
-from wellposed.presets._tasks import batches_of
+from wellposed.presets._tasks import batches_of, settled
 from wellposed.train import OptimizerConfig, RunConfig, ScheduleConfig
 
 Groups = Literal["standard", "BandCdecay", "BfastandCdecay"]
@@ -154,6 +154,7 @@ def _run(rows: dict[str, S5Row], task: str, layer: str) -> RunConfig:
             lr=row.lr, ssm_lr=row.ssm_lr, ssm=_slow(row), weight_decay=row.weight_decay, decay="all"
         ),
         schedule=ScheduleConfig(warmup_epochs=row.warmup),
+        evaluation=settled("batch"),
         epochs=row.epochs,
         seed=row.seed,
         note=row.note,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellposed.errors import UnknownNameError
-from wellposed.train import DataConfig
+from wellposed.train import DataConfig, EvaluationConfig
 
 LRA = ("listops", "text", "retrieval", "image", "pathfinder", "pathx")
 """The tasks of the Long Range Arena, in the order of its tables."""
@@ -68,6 +68,14 @@ _MULTIPLE = 256
 def batches_of(task: str, batch_size: int) -> DataConfig:
     """Batches of a task as it is without options."""
     return DataConfig(task=task, batch_size=batch_size, multiple=_MULTIPLE if SHAPES[task].mean_length else 1)
+
+
+def settled(norm: str) -> EvaluationConfig:
+    """Evaluations with statistics that belong to the weights, which the papers' own lag behind by a dozen steps or two.
+
+    docs/devdocs/decisions.md#statistics-are-settled
+    """
+    return EvaluationConfig(settle=50 if norm == "batch" else 0)
 
 
 _GREY = {"image": (122.6, 61.0), "pathfinder": (0.0, 255.0), "pathx": (0.0, 255.0)}
