@@ -25,6 +25,8 @@ from wellposed.linalg._spectrum import eigenvalues
 _PROMISE = np.log(1.3)  # what must be in reach, to first order, to go on where the closed form is good
 WORTH = 1.27
 """The closed form is kept unless kappa or the size falls by this factor: its transfer functions are far better."""
+_WORTH_IF_SMALL, _SMALL_SIZE = 1.2, 0.02
+"""Below this share of the norm every transfer function is close, and a smaller factor does."""
 _SHIFTED = 0.999  # of the budget, spent on moving the spectrum to the left: a start that is stable wherever one is
 _UNIT = 1.0  # of eps: how far right an eigenvalue counts as much as a kappa larger by e^10 ...
 _MARGIN = 0.02  # ... and how far left of the axis it is asked to stay, as a penalty stops a little short of its goal
@@ -173,13 +175,14 @@ def _last_resort(problem: Problem, request: Request, clock: Clock, *, refined: b
     return [Found(result, "optimized", True, "a shift to the left") for result in found]
 
 
-def choose(request: Request, closed: list[Found], others: list[Found]) -> Found:
+def choose(A: Array, request: Request, closed: list[Found], others: list[Found]) -> Found:
     """The best; a closed form, where it comes close. Where none will do, what comes closest to it."""
     best = min([*closed, *others], key=lambda item: request.sort_key(item.result))
     if not request.meets(best.result):
         return min([*closed, *others], key=lambda item: item.result.abscissa)
     plain = [item for item in closed if request.meets(item.result)]
-    limit = WORTH * best.result.balanced_condition
+    small = norm2(best.result.E) < _SMALL_SIZE * norm2(A)
+    limit = (_WORTH_IF_SMALL if small else WORTH) * best.result.balanced_condition
     return next((item for item in plain if item.result.balanced_condition <= limit), best)
 
 

@@ -65,7 +65,7 @@ def _perturb(A: Array, request: Request, eps: float, clock: Clock | None = None,
         real = _perturb(A.real, request.over_reals(), eps, clock, rough=rough)
         others.append(real._replace(result=eigen(A, real.result.E.astype(complex))))
     if request.method == "auto":
-        return choose(request, closed, others)
+        return choose(A, request, closed, others)
     return _refined(A, request, eps, [*others, *closed], clock, rough)
 
 
