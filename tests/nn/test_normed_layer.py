@@ -53,9 +53,11 @@ def together(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
-def made(layer: type[SequenceLayer] = S4D, d_model: int = 3, **options: Any) -> ResidualBlock:
+def made(
+    layer: type[SequenceLayer] = S4D, d_model: int = 3, *, norm_padding: bool = False, **options: Any
+) -> ResidualBlock:
     own = layer(d_model, 6, seed=0, mode="triton", **options)  # pyright: ignore[reportCallIssue]
-    block = ResidualBlock(own, norm="batch", seed=3).to(DEVICE)
+    block = ResidualBlock(own, norm="batch", norm_padding=norm_padding, seed=3).to(DEVICE)
     for i, p in enumerate(block.norm.parameters()):
         nn.init.normal_(p, generator=torch.Generator(DEVICE).manual_seed(i))
     return block
@@ -117,6 +119,23 @@ def test_is_norm_and_layer(
         module.eval()
     close(gradients(block, u, lengths=lengths), gradients(twin, u.double(), lengths=lengths))
     assert len(together) == 2
+
+
+@pytest.mark.usefixtures("_nan_in_fresh_memory")
+@pytest.mark.parametrize("layer", [S4D, S5PTD])
+def test_padding_may_count_as_zeros(layer: type[SequenceLayer], together: list[Any]):
+    """Whatever stands in it."""
+    block, lengths = made(layer, norm_padding=True), torch.tensor([40, 21, 1], device=DEVICE)
+    u, twin = sequences(3, 40, 3), twin_of(block)
+    u[1, 21:] = torch.nan
+    found, right = (
+        gradients(one, u.to(dtype), lengths=lengths) for one, dtype in ((block, u.dtype), (twin, u.double()))
+    )
+    close(found, right)
+    close([b.float() for b in block.buffers()], [b.float() for b in twin.buffers()])
+    assert len(together) == 1
+    left_out = gradients(made(layer), u, lengths=lengths)[0]
+    assert (left_out - found[0]).norm() > 0.01 * found[0].norm()  # most of it is the input, added
 
 
 @pytest.mark.usefixtures("_nan_in_fresh_memory")

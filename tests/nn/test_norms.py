@@ -29,6 +29,35 @@ def close(a: Tensor | None, b: Tensor | None, tolerance: float) -> None:
     torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("momentum", MOMENTA)
+def test_padding_counts_as_zeros_where_it_is_asked_for(momentum: float | None):
+    """As PyTorch's batch norm of sequences padded with zeros, but for what stands in the padding afterwards."""
+    torch.manual_seed(0)
+    ours, theirs = twins(3, momentum, torch.float64)
+    ours.count_padding = True
+    lengths = torch.tensor([6, 2, 1])
+    mask = torch.arange(6) < lengths[:, None]
+    for _ in range(2):
+        x = 5 + torch.randn(3, 6, 3, dtype=torch.float64)
+        padded = torch.where(mask[..., None], x, 0.0).requires_grad_()
+        x[~mask] = torch.nan
+        x.requires_grad_()
+        y, expected = ours(x, lengths), theirs(padded.flatten(0, 1)).view(3, 6, 3)
+        close(y[mask], expected[mask], 1e-10)
+        assert not y[~mask].any()
+        weights = torch.randn(9, 3, dtype=torch.float64)
+        (y[mask] * weights).sum().backward()
+        (expected[mask] * weights).sum().backward()
+        assert x.grad is not None
+        assert padded.grad is not None
+        close(x.grad[mask], padded.grad[mask], 1e-10)
+        assert not x.grad[~mask].any()
+    for name, value in theirs.state_dict().items():
+        close(ours.state_dict()[name], value, 1e-12)
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        close(p.grad, q.grad, 1e-10)
+
+
 @given(
     lengths=st.lists(st.integers(1, 6), min_size=2, max_size=5),
     momentum=st.sampled_from(MOMENTA),

@@ -43,15 +43,17 @@ def batch_norm(
     training: bool,
     lengths: TrueLengths | None,
     dtype: torch.dtype,
+    count_padding: bool = False,
 ) -> tuple[Sequences, Sequences]:
     """Each channel normalised over the true steps of the batch, zero in the padding; and ``u`` as it is.
 
     ``running`` holds mean, variance and the number of batches so far. In training they are moved, by a share of
     ``momentum``, or so that all batches count alike if it is ``None``; else they take the place of the batch's own.
+    ``count_padding``: those of the batch are of padding too, as zeros.
     """
     from wellposed.kernels.gpu.batch_norm import Running
 
-    return _BatchNorm.apply(u, weight, bias, eps, Running(*running, momentum), training, lengths, dtype)
+    return _BatchNorm.apply(u, weight, bias, eps, Running(*running, momentum, count_padding), training, lengths, dtype)
 
 
 def batch_norm_into(
@@ -64,6 +66,7 @@ def batch_norm_into(
     momentum: float | None,
     training: bool,
     dtype: torch.dtype,
+    count_padding: bool = False,
 ) -> tuple[Sequences, Sequences] | None:
     """``batch_norm`` of ``work.u`` and the systems behind it, in one; ``None`` where kernels cannot."""
     if not fused.supports(work):
@@ -75,7 +78,7 @@ def batch_norm_into(
     if shared and not normed_shared.supports(work):
         return None
     run = normed_shared.run if shared else normed_chunks.run
-    return run(work, weight, bias, eps, Running(*running, momentum), training, dtype)
+    return run(work, weight, bias, eps, Running(*running, momentum, count_padding), training, dtype)
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -125,7 +128,7 @@ class _BatchNorm(torch.autograd.Function):
         out, kept = gpu.forward(rows(u), weight, bias, eps, running, lengths, training, dtype)
         ctx.save_for_backward(u, weight, bias, kept, lengths)
         ctx.set_materialize_grads(False)
-        ctx.eps, ctx.training = eps, training
+        ctx.eps, ctx.training, ctx.count_padding = eps, training, running.count_padding
         return out, u
 
     @staticmethod
@@ -138,7 +141,10 @@ class _BatchNorm(torch.autograd.Function):
         if torch.is_grad_enabled():
             fixed = None if ctx.training else kept[:2]
             found = _again(
-                lambda u, w, b: plain_batch_norm(u, w, b, ctx.eps, lengths, fixed), (u, weight, bias), grad, added
+                lambda u, w, b: plain_batch_norm(u, w, b, ctx.eps, lengths, fixed, count_padding=ctx.count_padding),
+                (u, weight, bias),
+                grad,
+                added,
             )
             return *found, *[None] * 5
         du, dweight, dbias = gpu.backward(

@@ -14,17 +14,25 @@ def plain_layer_norm(u: Tensor, weight: Tensor, bias: Tensor, eps: float, length
 
 
 def plain_batch_norm(
-    u: Tensor, weight: Tensor, bias: Tensor, eps: float, lengths: Tensor | None, fixed: Tensor | None
+    u: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+    lengths: Tensor | None,
+    fixed: Tensor | None,
+    *,
+    count_padding: bool = False,
 ) -> Tensor:
-    """Each channel over the true steps, zero in the padding.
+    """Each channel over the true steps, or over all with ``count_padding``; zero in the padding.
 
     ``fixed`` is mean and ``1 / deviation`` where they are not those of ``u``.
     """
     x = _zeroed(u.float(), lengths)
     if fixed is None:
-        count = u.shape[0] * u.shape[1] if lengths is None else lengths.sum()
+        counted = None if count_padding else lengths
+        count = u.shape[0] * u.shape[1] if counted is None else counted.sum()
         mean = x.sum((0, 1)) / count
-        rstd = (_zeroed(x - mean, lengths).square().sum((0, 1)) / count + eps).rsqrt()
+        rstd = (_zeroed(x - mean, counted).square().sum((0, 1)) / count + eps).rsqrt()
     else:
         mean, rstd = fixed
     return _zeroed((x - mean) * rstd * weight + bias, lengths)

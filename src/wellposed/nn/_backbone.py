@@ -37,7 +37,7 @@ class Backbone(nn.Module):
         self.entry = self._make_entry(config)
         self.blocks = self._make_blocks(config)
         last = config.norm if config.prenorm and config.last_norm else "none"
-        self.norm = make_norm(last, config.d_model, momentum=config.norm_momentum, dtype=config.dtype)
+        self.norm = make_norm(last, config.d_model, **config.norm_options, dtype=config.dtype)
 
     def _make_entry(self, config: ModelConfig) -> Entry | None:
         if config.positions == "none" and config.pooling != "cls":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError
@@ -25,6 +25,9 @@ class BlockConfig:
     """``"layer"`` (each step by itself), ``"batch"`` (a channel over all true steps of a batch) or ``"none"``."""
     norm_momentum: float | int = 0.1
     """Of batch norm: weight of the new batch in the running statistics. S5's published 0.95 is 0.05 here."""
+    norm_padding: bool = False
+    """Whether batch norm counts padding, as zeros: its statistics then depend on how different the lengths of a batch
+    are, as in S4's and S5's published code."""
     prenorm: bool = True
     """Whether the norm comes first, with one more after the last block of most models, or last."""
     activation: Activation = "gelu"
@@ -39,6 +42,11 @@ class BlockConfig:
     """Whether the input is added to the output."""
     d_ffn: int | None = None
     """Width of a feed-forward network after each layer: the blocks are then a Transformer's, ``TransformerBlock``."""
+
+    @property
+    def norm_options(self) -> dict[str, Any]:
+        """Of a norm of this kind."""
+        return {"momentum": self.norm_momentum, "count_padding": self.norm_padding}
 
     def __post_init__(self) -> None:
         check_name("norm", self.norm, NORMS)

@@ -83,7 +83,8 @@ def _is_batch_norm(norm: Any, u: Tensor) -> bool:
 
 def _batch_norm_options(norm: MaskedBatchNorm) -> Any:
     running = (norm.running_mean, norm.running_var, norm.num_batches_tracked)
-    return {"running": running, "momentum": norm.momentum, "training": norm.training}
+    how = {"momentum": norm.momentum, "count_padding": norm.count_padding}
+    return {"running": running, "training": norm.training} | how
 
 
 def gated(

@@ -24,7 +24,7 @@ class LayerEncoder(nn.Module):
         super().__init__()
         self.vocabulary, self.d_input = config.vocabulary, 1 if config.d_input is None else config.d_input
         self.layer = _lifting_layer(config, self.d_input)
-        self.norm = make_norm(config.norm, config.d_model, momentum=config.norm_momentum, dtype=config.dtype)
+        self.norm = make_norm(config.norm, config.d_model, **config.norm_options, dtype=config.dtype)
 
     def check(self, x: Tensor) -> None:
         """Tokens or numbers, as the model was made for."""

@@ -22,6 +22,9 @@ Sequences = Float[Tensor, "batch length channel"]
 class MaskedBatchNorm(nn.BatchNorm1d):
     """Batch norm over the steps that exist: mean and variance of a channel leave padding out.
 
+    With ``count_padding`` they count it, as zeros: statistics then depend on how much of a batch is padding, which
+    published code of S4 and S5 lets happen. It comes out as zero all the same.
+
     Without ``lengths`` this is ``nn.BatchNorm1d`` of ``(batch, length, channel)``; its parameters and buffers have the
     same names.
 
@@ -37,10 +40,12 @@ class MaskedBatchNorm(nn.BatchNorm1d):
         eps: float | int = 1e-5,
         momentum: float | int | None = 0.1,
         affine: bool = True,
+        count_padding: bool = False,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(positive_int(d_model, "d_model"), eps, momentum, affine, device=device, dtype=dtype)
+        self.count_padding = count_padding
 
     def forward(self, input: Sequences, lengths: Tensor | Lengths | None = None) -> Sequences:
         """Normalised sequences; padding comes out as zero."""
@@ -66,9 +71,10 @@ class MaskedBatchNorm(nn.BatchNorm1d):
     def _masked_statistics(self, x: Sequences, lengths: Lengths) -> tuple[Tensor, Tensor]:
         """Mean and variance of this batch, at least in float32; the running ones move towards them."""
         x = x.to(torch.promote_types(x.dtype, torch.float32))
-        count = lengths.values.sum().to(x.dtype)
+        count: Any = x.shape[0] * x.shape[1] if self.count_padding else lengths.values.sum().to(x.dtype)
         mean = x.sum((0, 1)) / count
-        var = lengths.zero(x - mean).square().sum((0, 1)) / count
+        distances = x - mean if self.count_padding else lengths.zero(x - mean)
+        var = distances.square().sum((0, 1)) / count
         self._track(mean.detach(), (var * count / (count - 1)).detach())
         return mean, var
 
@@ -93,13 +99,19 @@ def check_enough(x: Sequences, lengths: Lengths | None) -> None:
 
 
 def make_norm(
-    kind: Norm, d_model: int, *, momentum: float | int = 0.1, device: Any = None, dtype: torch.dtype | None = None
+    kind: Norm,
+    d_model: int,
+    *,
+    momentum: float | int = 0.1,
+    count_padding: bool = False,
+    device: Any = None,
+    dtype: torch.dtype | None = None,
 ) -> nn.Module:
     """Layer norm (each step by itself), batch norm (a channel over all steps of a batch), or nothing."""
     if kind == "layer":
         return nn.LayerNorm(d_model, device=device, dtype=dtype)
     if kind == "batch":
-        return MaskedBatchNorm(d_model, momentum=momentum, device=device, dtype=dtype)
+        return MaskedBatchNorm(d_model, momentum=momentum, count_padding=count_padding, device=device, dtype=dtype)
     return nn.Identity()
 
 

@@ -69,7 +69,7 @@ class ResidualBlock(nn.Module):
         self.residual = config.residual
         first, d_model = next(layer.parameters()), layer.d_model
         place = {"device": first.device, "dtype": first.dtype}
-        self.norm = make_norm(config.norm, d_model, momentum=config.norm_momentum, **place)
+        self.norm = make_norm(config.norm, d_model, **config.norm_options, **place)
         self.dropout = TiedDropout(config.dropout) if config.tied_dropout else nn.Dropout(float(config.dropout))
         if config.glu != "none":
             with seeded(config.seed):

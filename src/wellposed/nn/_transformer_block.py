@@ -45,7 +45,7 @@ class TransformerBlock(nn.Module):
             raise ArgumentError("a Transformer's block has a feed-forward network: give its width, d_ffn")
         self.layer, self.prenorm = layer, config.prenorm
         first, size = next(layer.parameters()), layer.d_model
-        norms = (make_norm(config.norm, size, momentum=config.norm_momentum, dtype=first.dtype) for _ in range(2))
+        norms = (make_norm(config.norm, size, **config.norm_options, dtype=first.dtype) for _ in range(2))
         self.norm, self.norm_ffn = norms
         self.dropout = TiedDropout(config.dropout) if config.tied_dropout else nn.Dropout(float(config.dropout))
         with seeded(config.seed):

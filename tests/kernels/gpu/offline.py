@@ -159,7 +159,8 @@ def block_variants(size: int) -> Iterator[Variant]:
     for padded in (False, True):
         lengths = I if padded else None
         flags = {"PADDED": padded, "BLOCK": 4096}
-        yield Variant(batch_norm._statistics, [F, lengths, F, I, *sizes, size], flags)
+        for counted in (False, True):
+            yield Variant(batch_norm._statistics, [F, lengths, F, I, *sizes, size], flags | {"COUNT_PADDING": counted})
         training = {"TRAINING": True, "SHARES": 16}
         yield Variant(batch_norm._normalise, [F, F, F, lengths, F, F, F, I, F, F, *sizes, 1e-5, 0.1, size],
                       flags | training | {"CUMULATIVE": padded})  # fmt: skip

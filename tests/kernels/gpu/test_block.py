@@ -156,12 +156,12 @@ def test_layer_norm(shape: tuple[int, ...], padded: bool, dtype: torch.dtype):
     covering(
         [(3, 2, 1), (1, 63, 33), (3, 500, 3), (2, 5000, 2)],
         [False, True],
-        [(True, 0.1), (True, None), (False, 0.1)],
+        [(True, 0.1, False), (True, None, False), (False, 0.1, False), (True, 0.1, True)],
         every=2,
     ),
 )
-def test_batch_norm(shape: tuple[int, ...], padded: bool, how: tuple[bool, float | None]):
-    training, momentum = how
+def test_batch_norm(shape: tuple[int, ...], padded: bool, how: tuple[bool, float | None, bool]):
+    training, momentum, count_padding = how
     lengths = lengths_of(shape, padded)
     mask = mask_of(shape, lengths)
     theirs = torch.nn.BatchNorm1d(shape[2], momentum=momentum, dtype=torch.float64, device=DEVICE).train(training)
@@ -170,14 +170,16 @@ def test_batch_norm(shape: tuple[int, ...], padded: bool, how: tuple[bool, float
 
     def fused(u: Tensor, w: Tensor, b: Tensor) -> Tensor:
         more: Any = {"running": tuple(running), "momentum": momentum, "training": training, "lengths": lengths}
+        more["count_padding"] = count_padding
         x, u = batch_norm(u, w, b, 1e-5, dtype=torch.float32, **more)
         return x + around(u, mask)
 
     def plain(u: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        out = torch.zeros_like(u)
-        true = mask[..., 0]
-        out[true] = torch.func.functional_call(theirs, {"weight": w, "bias": b}, u[true])
-        return out + around(u, mask)
+        out, true = torch.zeros_like(u), mask[..., 0]
+        seen = torch.ones_like(true) if count_padding else true
+        zeroed = torch.where(mask, u, 0.0)
+        out[seen] = torch.func.functional_call(theirs, {"weight": w, "bias": b}, zeroed[seen])
+        return torch.where(mask, out, 0.0) + around(u, mask)
 
     compare(fused, plain, norm_inputs(shape), FLOAT32, dtypes=[torch.float32] * 3)
     for mine, right in zip(running, theirs.buffers(), strict=True):

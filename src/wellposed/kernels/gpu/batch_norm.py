@@ -23,12 +23,15 @@ PROGRAMS = 2048
 
 
 class Running(NamedTuple):
-    """What batch norm carries from batch to batch, and how far a batch moves it (``None``: all batches count alike)."""
+    """What batch norm carries from batch to batch, and how a batch moves it."""
 
     mean: Tensor
     var: Tensor
     batches: Tensor
     momentum: float | None
+    """How far; ``None``: all batches count alike."""
+    count_padding: bool = False
+    """Whether its statistics are of padding too, as zeros."""
 
 
 def shares_of(channels: int, total: int, block: int = BLOCK) -> tuple[int, int]:
@@ -78,7 +81,7 @@ def moments(
 def _sums(u: Tensor, lengths: Tensor | None, running: Running, shares: int) -> Tensor:
     channels, batch, length = u.shape
     sums = u.new_empty(3, channels, shares, dtype=torch.float32)
-    sizes, flags = (channels, batch * length, length, shares), (lengths is not None, BLOCK)
+    sizes, flags = (channels, batch * length, length, shares), (lengths is not None, running.count_padding, BLOCK)
     launch(_statistics, (shares, channels), u, lengths, sums, running.batches, *sizes, *flags, num_warps=WARPS)
     return sums
 
@@ -118,7 +121,7 @@ def backward(
 @no_type_check
 def _statistics(
     u, lengths, sums, batches, channels, total, length, shares,
-    PADDED: tl.constexpr, BLOCK: tl.constexpr,
+    PADDED: tl.constexpr, COUNT_PADDING: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Count, mean and squared distances of a share of a channel; blocks are merged without cancellation."""
     share, c = tl.program_id(0), tl.program_id(1)
@@ -127,6 +130,8 @@ def _statistics(
         n = first + tl.arange(0, BLOCK)
         true = true_steps(lengths, n, n < total, length, PADDED)
         x = read(u + c.to(tl.int64) * total + n, n < total, true, PADDED)
+        if COUNT_PADDING:
+            true = n < total
         more = tl.sum(true.to(tl.float32), 0)
         middle = tl.sum(x, 0) / tl.maximum(more, 1.0)
         x = tl.where(true, x - middle, 0.0)

@@ -58,13 +58,13 @@ class _NormedChunks(torch.autograd.Function):
         states = states if dtype == torch.bfloat16 else None
         ctx.save_for_backward(x, weight, bias, lengths, moments, states, tables, *kept, *values)
         ctx.set_materialize_grads(False)
-        ctx.rest = eps, training, dtype, precision, sizes, kind, len(kept)
+        ctx.rest = eps, running.count_padding, training, dtype, precision, sizes, kind, len(kept)
         return y, x
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor | None, added: Tensor | None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         x, weight, bias, lengths, moments, states, tables, *others = ctx.saved_tensors
-        eps, training, dtype, precision, sizes, kind, count = ctx.rest
+        eps, count_padding, training, dtype, precision, sizes, kind, count = ctx.rest
         kept, values = others[:count], others[count:]
         if dy is None:
             return added, *[None] * (4 + len(values))
@@ -72,7 +72,7 @@ class _NormedChunks(torch.autograd.Function):
 
             def again(x: Tensor, weight: Tensor, bias: Tensor, *values: Any) -> Tensor:
                 fixed = None if training else moments[:2]
-                u = plain_batch_norm(x, weight, bias, eps, lengths, fixed)
+                u = plain_batch_norm(x, weight, bias, eps, lengths, fixed, count_padding=count_padding)
                 tables = MAKERS[kind].plain(values, sizes)
                 return plain_convolution(u.permute(2, 0, 1), None, tables, sizes).permute(1, 2, 0)
 

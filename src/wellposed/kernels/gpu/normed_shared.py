@@ -67,13 +67,13 @@ class _NormedShared(torch.autograd.Function):
         saved = Saved(states, *tables.modes, tables.B, tables.C)
         ctx.save_for_backward(x, weight, bias, lengths, moments, u, *saved, D, *values)
         ctx.set_materialize_grads(False)
-        ctx.rest = eps, training, dtype, disc
+        ctx.rest = eps, running.count_padding, training, dtype, disc
         return y, x
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor | None, added: Tensor | None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         x, weight, bias, lengths, moments, u, *others = ctx.saved_tensors
-        eps, training, dtype, disc = ctx.rest
+        eps, count_padding, training, dtype, disc = ctx.rest
         saved, D, parameters = Saved(*others[:5]), others[5], Parameters(*others[6:])
         if dy is None:
             return added, *[None] * (5 + len(parameters))
@@ -81,7 +81,7 @@ class _NormedShared(torch.autograd.Function):
             fixed = None if training else moments[:2]
 
             def again(x: Tensor, weight: Tensor, bias: Tensor, D: Tensor, *values: Tensor) -> Tensor:
-                u = plain_batch_norm(x, weight, bias, eps, lengths, fixed)
+                u = plain_batch_norm(x, weight, bias, eps, lengths, fixed, count_padding=count_padding)
                 A_log_real, A_imag, log_dt, B, C, count = values
                 system = SharedParameters(A_log_real, A_imag, B, C, log_dt, count, disc)
                 return chunks.run(Work(system, u, D, None, lengths))[0]
