@@ -507,12 +507,15 @@ def test_an_earlier_result_stays_until_its_run_is_made_anew(tmp_path: Path):
     facts = {"of_epochs": 40, "config": "of another day", "preset_config": "of another day"}
     old = a_run("lra-text-s5ptd", 0, 0.88, **facts)
     campaign = Campaign(tmp_path / "runs", device="cpu", seeds=(0,), only=("lra-text-s5ptd",), before={"runs": [old]})
-    rows = lra.full(replace(campaign, deadline=0.0)).data["rows"]
-    assert [(row["accuracies"], row["changed"]) for row in rows] == [([88.0], "as the preset was before")]
+    told = lra.full(replace(campaign, deadline=0.0)).data
+    assert [(row["accuracies"], row["changed"]) for row in told["rows"]] == [([88.0], "as the preset was before")]
+    assert "lra-text-s5ptd" in told["missing"]
     now = fingerprint(campaign.job(preset("lra-text-s5ptd"), 0).config)
     new = old | {"config": now, "test": {"accuracy": 0.89}}
     both = replace(campaign, before={"runs": [old, new], "missing": []})
-    assert [row["accuracies"] for row in lra.full(both).data["rows"]] == [[89.0]]
+    told = lra.full(both).data
+    assert [row["accuracies"] for row in told["rows"]] == [[89.0]]
+    assert "lra-text-s5ptd" not in told["missing"]
 
 
 def test_lines_that_have_no_fingerprint_are_known_by_their_epochs(tmp_path: Path):

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from subprocesses import environment
-from training_toys import course, weights
-from wellposed.train import load_run
+from training_toys import course, splits, weights, words
+from wellposed.train import evaluate, load_run
 from wellposed.train._checkpoint import LAST, read_checkpoint
 
 TESTS = Path(__file__).parents[1]
@@ -142,3 +142,33 @@ def test_a_run_of_two_processes_goes_on_with_one(tmp_path: Path):
     call(str(script), tmp_path / "one", 1, "auto", "waves", 0)
     run, one = (load_run(tmp_path / name) for name in ("run", "one"))
     assert run.test_metrics == pytest.approx(one.test_metrics, rel=1e-5)
+
+
+SETTLED = """
+import sys, warnings
+
+warnings.simplefilter("error")
+from training_toys import MODEL, config, splits, words
+from wellposed.train import DataConfig, EvaluationConfig, run
+
+run(
+    config(
+        model=MODEL | {"norm": "batch"},
+        data=DataConfig(task="toys", batch_size=10, drop_last=False),
+        evaluation=EvaluationConfig(settle=2),
+    ),
+    sys.argv[1], datasets=splits(words, count=25), device="cpu", devices=2, strategy=sys.argv[2], progress=False,
+)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_settled_statistics_are_those_of_all_processes(strategy: str, tmp_path: Path):
+    """What was measured is what the model that is left comes to."""
+    script = tmp_path / "settled.py"
+    script.write_text(SETTLED)
+    call(str(script), tmp_path / "two", strategy)
+    done = load_run(tmp_path / "two")
+    found = evaluate(done.model("cpu"), splits(words, count=25)["test"])
+    assert done.test_metrics == pytest.approx(found, rel=1e-5)

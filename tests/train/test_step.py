@@ -261,6 +261,21 @@ def test_batch_norm_sees_sequences_of_all_lengths_unless_told_otherwise(norm, bu
     assert span <= 1 if together else span >= 15
 
 
+@pytest.mark.parametrize(("norm_padding", "further"), [(False, True), (True, False)])
+def test_padding_that_counts_does_not_depend_on_recordings(norm_padding, further, monkeypatch):
+    """Recorded steps are padded further, to few lengths, where that changes nothing."""
+    monkeypatch.setattr("wellposed.train._session.recorder_for", lambda device: Recorder())
+    monkeypatch.setattr("wellposed.train._sources._MOST_LENGTHS", 4)
+    one = toy_config(model=SHALLOW | {"norm": "batch", "norm_padding": norm_padding}, ema=None)
+    dataset = words(100)
+    net: Any = make_model(dataset, dict(one.model), 0)
+    session = make_session(one, Fabric(accelerator="cpu", devices=1), net, {"train": dataset})
+    (batch,) = session.source.some(0, 1)
+    assert isinstance(batch, Batch)
+    assert batch.lengths is not None
+    assert (batch.x.shape[1] > batch.lengths.max()) == further
+
+
 @pytest.mark.parametrize("recorder", [None, Recorder()])
 @pytest.mark.parametrize("data", [waves(26), words(26)], ids=repr)
 def test_both_sources_do_the_same_steps(recorder, data):

@@ -128,7 +128,7 @@ def full(campaign: Campaign) -> Result:
     campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
     runs = _all_runs(campaign, [job for group in groups for job in group])
     rows = table_rows(runs)
-    finished = {plain_name(row["preset"]) for row in rows}
+    finished = {plain_name(row["preset"]) for row in rows if _BEFORE not in row["changed"]}
     data: dict[str, Any] = {"form": "full", "rows": rows, "published": PUBLISHED}
     data |= {"grid": grid(rows), "table": as_text(rows)} | summed(runs)
     planned = [*dict.fromkeys((*wanted, *ORDER))]

@@ -27,7 +27,7 @@ class BlockConfig:
     """Of batch norm: weight of the new batch in the running statistics. S5's published 0.95 is 0.05 here."""
     norm_padding: bool = False
     """Whether batch norm counts padding, as zeros: its statistics then depend on how different the lengths of a batch
-    are, as in S4's and S5's published code."""
+    are and how far it is padded (``data.multiple`` of a run), as in S4's and S5's published code."""
     prenorm: bool = True
     """Whether the norm comes first, with one more after the last block of most models, or last."""
     activation: Activation = "gelu"

@@ -33,6 +33,8 @@ class MaskedBatchNorm(nn.BatchNorm1d):
     torch.Size([2, 100, 4])
     """
 
+    count_padding: bool = False  # also of modules pickled whole before there was a choice
+
     def __init__(
         self,
         d_model: int,
@@ -46,6 +48,10 @@ class MaskedBatchNorm(nn.BatchNorm1d):
     ) -> None:
         super().__init__(positive_int(d_model, "d_model"), eps, momentum, affine, device=device, dtype=dtype)
         self.count_padding = count_padding
+
+    def extra_repr(self) -> str:
+        """As of PyTorch's."""
+        return super().extra_repr() + (", count_padding=True" if self.count_padding else "")
 
     def forward(self, input: Sequences, lengths: Tensor | Lengths | None = None) -> Sequences:
         """Normalised sequences; padding comes out as zero."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wellposed.errors import UnknownNameError
-from wellposed.presets._tasks import SHAPES, batches_of
+from wellposed.presets._tasks import SHAPES, batches_of, settled
 from wellposed.train import OptimizerConfig, RunConfig, ScheduleConfig
 
 Size = Literal["6,380", "4,140"]
@@ -87,6 +87,7 @@ def lra_ccnn(task: str, size: Size = "6,380") -> RunConfig:
         },
         optimizer=OptimizerConfig(lr=row.lr, weight_decay=0.0),
         schedule=ScheduleConfig(warmup_epochs=_WARMUP),
+        evaluation=settled("batch"),
         epochs=row.epochs,
         note=note,
     )

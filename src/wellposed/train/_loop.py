@@ -158,7 +158,7 @@ class Loop:
         with evaluating(session.model, session.average):
             due = self._due(last)
             if evaluation.settle and (due or course.epoch in evaluation.keep):
-                settle(session.model, session.source.some(course.epoch, evaluation.settle))
+                settle(session.model, session.source.some(course.epoch, evaluation.settle), session.fabric)
             for split in due:
                 splits[split] = session.evaluators[split]()
             if evaluation.select_on in splits:

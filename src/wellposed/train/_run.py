@@ -75,7 +75,8 @@ def run(
       "test": ...}``.
     - ``minutes``: stop after so many with a checkpoint; the same call, here or elsewhere, goes on from it.
     - ``device``, ``devices``, ``num_nodes``, ``strategy``: as of Lightning Fabric; ``strategy="fsdp"`` shards the
-      model. Batch norm takes its statistics over the share of each process, and keeps those of the first.
+      model. Batch norm takes its statistics over the share of each process, and keeps those of the first, or the
+      mean of all with ``evaluation.settle``.
     - ``progress``: ``False`` for silence; a bar on a terminal and lines elsewhere, unless told otherwise.
     - ``tensorboard``: whether its files are written too; where it is installed, unless told otherwise.
     - ``summary=False``: leave out ``summary.html`` and the seconds it takes; ``summarize`` makes it later.

@@ -19,7 +19,7 @@ from wellposed.train._machine import share_of
 from wellposed.train._objective import Objective
 from wellposed.train._optimizer import Average, learning_groups, make_optimizer
 from wellposed.train._recorded import GraphRecorder, Recorder
-from wellposed.train._sources import ResidentSource, StreamedSource, is_resident
+from wellposed.train._sources import ResidentSource, StreamedSource, has_few_lengths, is_resident
 from wellposed.train._step import Tally, TrainingStep
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def make_session(
     average = None if config.ema is None else Average(net, config.ema)
     step = TrainingStep(fabric, model, optimizer, tally, clip=config.optimizer.clip, average=average)
     if resident:
-        source: ResidentSource | StreamedSource = ResidentSource(batches, fabric.device, step, recorder)
+        # Where padding is looked at, it must not depend on whether steps are recorded.
+        recorded = recorder if not config.model.get("norm_padding") or has_few_lengths(batches) else None
+        source: ResidentSource | StreamedSource = ResidentSource(batches, fabric.device, step, recorded)
     else:
         source = StreamedSource(batches, fabric.device, step)
     evaluators = {

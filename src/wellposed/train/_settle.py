@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
-def settle(model: nn.Module, batches: Iterable[Any]) -> None:
+
+def settle(model: nn.Module, batches: Iterable[Any], fabric: Fabric | None = None) -> None:
     """Take the running statistics anew, all batches alike; weights stay, and nothing random is drawn in eval mode.
+
+    Processes of ``fabric`` take the mean of what they find, each over its share of the batches.
 
     Running statistics are those of the last dozen steps (Wu and Johnson, 2021, "Rethinking 'Batch' in BatchNorm",
     section 3). At high rates a model has moved on since, and one whose classes differ little in their mean over time is
@@ -27,6 +32,11 @@ def settle(model: nn.Module, batches: Iterable[Any]) -> None:
         with torch.no_grad():
             for batch in batches:
                 batch.through(model)
+            for norm in norms if fabric is not None and fabric.world_size > 1 else []:
+                for found in (norm.running_mean, norm.running_var):
+                    assert fabric is not None
+                    assert found is not None
+                    found.copy_(fabric.all_reduce(found.clone(), reduce_op="mean"))
     finally:
         for norm, (momentum, training) in zip(norms, before, strict=True):
             norm.train(training).momentum = momentum

@@ -21,6 +21,11 @@ _MOST_LENGTHS = 32
 """Padded lengths worth a recording each: they take about a second and some memory apiece."""
 
 
+def has_few_lengths(batches: Batches) -> bool:
+    """Whether there is a recording for each of the lengths that batches are padded to, without padding them further."""
+    return Widths(batches.dataset.lengths, multiple=batches.multiple, most=_MOST_LENGTHS).multiple == batches.multiple
+
+
 class ResidentSource:
     """Batches of data that lie on the device: a step is a call without arguments, which can be recorded."""
 

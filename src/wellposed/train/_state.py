@@ -65,7 +65,9 @@ def restore(session: Session, checkpoint: Checkpoint) -> None:
     try:
         session.source.order.load_state_dict(state["order"])
     except ArgumentError as error:
-        raise RecordError(f"the checkpoint was made with other data: {error}") from None
+        raise RecordError(
+            f"the checkpoint was made with other data: {error}; begin anew in another folder, or with resume=False"
+        ) from None
     load_states(session.plain_optimizer, session.net, checkpoint.part("optimizer"))
     if session.average is not None:
         session.average.load(checkpoint.part("average"))
