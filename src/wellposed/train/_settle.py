@@ -32,11 +32,17 @@ def settle(model: nn.Module, batches: Iterable[Any], fabric: Fabric | None = Non
         with torch.no_grad():
             for batch in batches:
                 batch.through(model)
-            for norm in norms if fabric is not None and fabric.world_size > 1 else []:
-                for found in (norm.running_mean, norm.running_var):
-                    assert fabric is not None
-                    assert found is not None
-                    found.copy_(fabric.all_reduce(found.clone(), reduce_op="mean"))
+            if fabric is not None and fabric.world_size > 1:
+                _agree(norms, fabric)
     finally:
         for norm, (momentum, training) in zip(norms, before, strict=True):
             norm.train(training).momentum = momentum
+
+
+def _agree(norms: list[Any], fabric: Fabric) -> None:
+    """On the mean of all processes."""
+    for norm in norms:
+        for found in (norm.running_mean, norm.running_var):
+            mean = fabric.all_reduce(found.clone(), reduce_op="mean")
+            assert isinstance(mean, torch.Tensor)
+            found.copy_(mean)
