@@ -77,8 +77,12 @@ def refine(
     scale = max(norm2(start.E), 1e-300)
     x[:-n] /= scale  # entries about as large as the log lengths beside them, which L-BFGS takes alike
     converged = False
-    usual = _ROUGH if rough else _STAGES if problem.eps is None else _SIZED
-    for p, ftol in stages or usual:
+    usual = stages or (_ROUGH if rough else _STAGES if problem.eps is None else _SIZED)
+    # A penalty bends the valley, and as rounding has it line searches give up there: then once more from that place.
+    again = usual[1:] if usual is _SIZED and problem.margin is not None else ()
+    for k, (p, ftol) in enumerate((*usual, *again)):
+        if k == len(usual) and converged:
+            break
         if clock is not None and clock.over:
             converged = False
             break
