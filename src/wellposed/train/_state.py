@@ -66,7 +66,8 @@ def restore(session: Session, checkpoint: Checkpoint) -> None:
         session.source.order.load_state_dict(state["order"])
     except ArgumentError as error:
         raise RecordError(
-            f"the checkpoint was made with other data: {error}; begin anew in another folder, or with resume=False"
+            f"the checkpoint was made with other data: {error}; begin anew in another folder, or in this one with "
+            "resume=False (--fresh on the command line)"
         ) from None
     load_states(session.plain_optimizer, session.net, checkpoint.part("optimizer"))
     if session.average is not None:
