@@ -1,0 +1,113 @@
+"""Whether a run that a record tells of gives the same again.
+
+    python benchmarks/rerun.py results/robustness-full.json scifar-s4d-seed1 --data DIR --record results/rerun-h200.json
+
+The config is made from what the record says of the run, its preset, seed, epochs and precision, and has to have the
+fingerprint that stands there: where a preset has changed since, the script says so and trains nothing. The test
+accuracy is that of the epoch chosen on validation, then and now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+from wellposed import presets
+from wellposed.experiments import run_full, save_record
+from wellposed.experiments._campaign import Campaign, Job
+from wellposed.experiments._run_facts import fingerprint
+from wellposed.records import Record, load_record, provenance
+from wellposed.train import run
+from wellposed.train._config import Precision
+
+BAR = 0.3
+"""Points of accuracy that the two may be apart."""
+
+
+def job_of(record: Record, line: dict[str, Any]) -> Job:
+    """The run as its experiment would make it today."""
+    campaign = Campaign(
+        Path(),
+        seeds=(line["seed"],),
+        epochs=line["of_epochs"] if f"-{line['of_epochs']}epochs" in line["name"] else None,
+        precision=next((word for word in get_args(Precision) if f"precision = {word}" in line["changed"]), None),
+        shrink=presets.tiny if record.data.get("tiny") else lambda config: config,
+    )
+    experiment = importlib.import_module(f"wellposed.experiments.{record.experiment.removesuffix('-full')}")
+    plain = line["preset"].removeprefix("tiny-")
+    groups = experiment.groups(campaign) if hasattr(experiment, "groups") else []
+    jobs = {job.name: job for group in groups for job in group} or {
+        line["name"]: campaign.job(presets.preset(plain), line["seed"])
+    }
+    job = jobs[line["name"]]
+    if line.get("config") not in (None, fingerprint(job.config)):  # the oldest lines have none
+        raise SystemExit(f"{line['name']} was of another config than its preset {line['preset']} has now")
+    return job
+
+
+def again(path: Path, name: str, data: Path | None, folder: Path, device: str) -> dict[str, Any]:
+    """Train it once more, and put both accuracies side by side."""
+    record = load_record(path)
+    lines = {line["name"]: line for line in record.data["runs"] if line["finished"]}
+    if name not in lines:
+        raise SystemExit(f"{path} tells of no finished run {name}, but of {', '.join(lines)}")
+    line = lines[name]
+    job = job_of(record, line)
+    done = run(job.config, folder / job.name, data=data, device=device, progress=False, summary=False)
+    made = json.loads((done.folder / "record.json").read_text(encoding="utf-8"))
+    now = {
+        "best_epoch": done.best_epoch,
+        "accuracy": done.test_metrics["accuracy"],
+        "commit": made["provenance"]["commit"],
+    }
+    then = {
+        "best_epoch": line["best_epoch"],
+        "accuracy": line["test"]["accuracy"],
+        **{name: line[name] for name in ("commit", "date", "hardware", "torch")},
+    }
+    apart = 100 * abs(now["accuracy"] - then["accuracy"])
+    print(f"{name}: {then['accuracy']:.2%} then, {now['accuracy']:.2%} now, {apart:.2f} points apart", flush=True)
+    about = {key: line[key] for key in ("preset", "changed", "seed", "of_epochs")}
+    return {"record": path.name, "run": name, **about, "then": then, "now": now, "points": apart, "met": apart <= BAR}
+
+
+def tiny_record(folder: Path) -> tuple[Path, list[str]]:
+    """Of a run of a few seconds, and its name, to try the script with."""
+    record = run_full("lra", runs=folder / "runs", data=folder, device="cpu", tiny=True, only=["lra-listops-s5ptd"])
+    return save_record(record, folder), [line["name"] for line in record.data["runs"]]
+
+
+def main() -> None:
+    """Train, compare, and with --record keep it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", nargs="?", type=Path, help="record of an experiment's full form; a tiny one without")
+    parser.add_argument("name", nargs="*", help="of runs in it")
+    parser.add_argument("--data", type=Path, help="the data folder")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--record", type=Path, help="write the rows and their provenance to this JSON file")
+    options = parser.parse_args()
+    if options.path and not options.name:
+        parser.error(f"name the runs of {options.path} that are to be made again")
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, path, names, data = Path(temporary), options.path, options.name, options.data
+        if path is None:
+            path, names = tiny_record(folder)
+            data = folder
+        rows = [again(path, name, data, folder, options.device) for name in names]
+    if options.record:
+        command = " ".join(["python benchmarks/rerun.py", *sys.argv[1:]])
+        made = provenance(command, time.perf_counter() - start, seed=rows[0]["seed"])
+        options.record.parent.mkdir(parents=True, exist_ok=True)
+        record = {"bar": BAR, "rows": rows, "provenance": made}
+        options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
