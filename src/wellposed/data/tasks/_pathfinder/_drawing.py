@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,12 @@ def paint(canvas: NDArray[np.float64], paddle: NDArray[np.uint8], strokes: Strok
                 canvas[top + i, left + j] = max(canvas[top + i, left + j], value)
 
 
+@lru_cache(maxsize=1024)
 def _marker(p: Parameters, y: int, x: int) -> NDArray[np.uint8]:
-    """A disc drawn on the large grid, at a corner of the pixel rather than at its centre."""
+    """A disc drawn on the large grid, at a corner of the pixel rather than at its centre.
+
+    Kept, for it took a third of a picture's time, with the interpreter's lock held: 32 x 32 places are few.
+    """
     side = p.antialias * p.size
     radius = p.antialias * p.marker_radius
     shape, reach = disc(radius), math.floor(radius)
