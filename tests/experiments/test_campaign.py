@@ -294,6 +294,11 @@ def test_shorter_runs_have_shorter_schedules_and_say_so(tmp_path: Path):
     then, now = config.schedule, short.schedule
     assert (then.steps, then.warmup_steps) == (800_000, 150_000)
     assert (now.steps, now.warmup_steps) == (266_667, 50_000)
+    # Ten epochs of 230, one step in 2,500: they stay while they are a fifth of the run.
+    warmups = {epochs: shortened(preset("lra-pathfinder-s5ptd"), epochs).schedule for epochs in (400, 230, 60, 50, 30)}
+    assert {epochs: each.warmup_epochs for epochs, each in warmups.items()} == {400: 10, 230: 10, 60: 10, 50: 10, 30: 6}
+    steps = {epochs: shortened(preset("lra-listops-s4ptd"), epochs).schedule.warmup_steps for epochs in (80, 40, 20)}
+    assert steps == {80: 12_000, 40: 12_000, 20: round(0.2 * 20 * 96_000 / 50)}
     job = Campaign(tmp_path, epochs=7).job(preset("scifar-s4d"), 1, keep=(1, 50))
     assert (job.name, job.config.epochs, job.config.evaluation.keep) == ("scifar-s4d-7epochs-seed1", 7, (1, 7))
     assert changed(job.config) == "epochs = 7"
@@ -590,6 +595,13 @@ def test_a_model_that_travels_is_measured_on_fresh_data(tmp_path: Path, monkeypa
     monkeypatch.setattr(_shipped, "LIMIT", 1000)
     with pytest.raises(ArgumentError, match=r"over 0.001 MB: ship a smaller"):
         _shipped.ship(done, tmp_path / "weights")
+
+
+def test_fresh_pixels_are_scaled_as_the_model_learnt_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(_shipped.FRESH, "pathfinder", {"count": 20})
+    for card, lowest in (({}, 0), ({"normalize": None}, 0), ({"normalize": [0.5, 0.5]}, -1)):
+        fresh = _shipped.Shipped(tmp_path, {"task": "pathfinder", "options": {}, **card}).fresh_data(seed=1)
+        assert (fresh[0][0].min(), fresh[0][0].max()) == (lowest, 1)
 
 
 @pytest.mark.slow

@@ -207,3 +207,11 @@ def test_a_preset_says_what_it_is(name: str):
     assert config.name == name
     assert PRESETS[name].about
     assert type(config).from_dict(config.to_dict()) == config
+
+
+def test_pixels_of_pathfinder_are_scaled_as_each_code_has_them():
+    """From -1 to 1 in S5's and in S4's older one, from 0 to 1 in S4's newer one."""
+    names = [f"lra-{task}-{layer}" for task in ("pathfinder", "pathx") for layer in ("s5", "s5ptd", "s4d", "s4")]
+    assert {preset(name).data.normalize for name in names} == {(0.5, 0.5)}
+    assert preset("lra-pathfinder-s4ptd").data.normalize is lra_s4("pathfinder", "v4").data.normalize is None
+    assert preset("lra-image-s5").data.normalize is None

@@ -29,7 +29,7 @@ def config(**changes) -> RunConfig:
 )
 def test_a_config_survives_json(lr, clip, frozen, name, grid, epochs):
     before = config(
-        data=DataConfig(task="sinusoids", options={"grid": grid}, batch_size=5),
+        data=DataConfig(task="sinusoids", options={"grid": grid}, normalize=(0.5, lr + 1), batch_size=5),
         optimizer=OptimizerConfig(lr=lr, clip=clip, frozen=tuple(frozen)),
         schedule=ScheduleConfig(name=name),
         evaluation=EvaluationConfig(select_on="test", patience=3),
@@ -48,6 +48,7 @@ def test_a_config_survives_json(lr, clip, frozen, name, grid, epochs):
         ),
         (lambda: DataConfig(task="sinusoids", options={"gird": 1}), "option of sinusoids 'gird'; did you mean 'grid'"),
         (lambda: DataConfig(task=""), "data.task is empty"),
+        (lambda: DataConfig(task="image", normalize=(0.5, 0)), "data.normalize is a mean and a deviation above 0"),
         (lambda: OptimizerConfig(lr=-1.0), "optimizer.lr must be at least 0, got -1"),
         (lambda: OptimizerConfig(lr=float("nan")), "lr must be a finite number, got nan"),
         (lambda: OptimizerConfig(clip=0), "optimizer.clip is a norm above 0, got 0"),

@@ -17,14 +17,14 @@ from torch import Tensor
 
 from wellposed._files import make_folder, write_whole
 from wellposed.data import SequenceDataset
-from wellposed.data import load as load_data
 from wellposed.errors import ArgumentError
 from wellposed.experiments._measured import rounded
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
 from wellposed.experiments._run_facts import changed
 from wellposed.nn import SequenceModel
-from wellposed.train import RunResult
+from wellposed.train import DataConfig, RunResult
 from wellposed.train._result import load_model
+from wellposed.train._splits import load_split
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 """One folder a model: ``config.json``, ``model.safetensors``, ``card.json`` and the same in words."""
@@ -51,8 +51,9 @@ class Shipped:
         """Sequences that were not there when it was trained."""
         task = self.card["task"]
         options = {**self.card["options"], **FRESH[task], "source": "generated", "seed": seed}
+        config = DataConfig.from_dict({"task": task, "options": options, "normalize": self.card.get("normalize")})
         with tempfile.TemporaryDirectory() as folder:
-            return load_data(task, folder, "test", **options).to("cpu")  # on the heap: the folder goes away
+            return load_split(config, folder, "test").to("cpu")  # on the heap: the folder goes away
 
     def measured(self, seed: int) -> dict[str, Any]:
         """Accuracy on fresh data, clean and under layer noise, and how far chance may move it."""
@@ -97,6 +98,7 @@ def ship(run: RunResult, folder: Path = WEIGHTS) -> Path:
         "changed": changed(config),
         "task": config.data.task,
         "options": dict(config.data.options),
+        "normalize": config.data.normalize,
         "seed": config.seed,
         "epochs": run.epoch,
         "best_epoch": run.best_epoch,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from wellposed.errors import NotFiniteError
+from wellposed.presets._tasks import shape_of
 from wellposed.train import RunConfig, run, sweep
 from wellposed.train._sweep_result import note_failure
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 LEAST_MINUTES = 0.05
 """What is worth beginning for: three seconds."""
+_LONGEST_WARMUP = 0.2
+"""Share of a run cut short that its warm-up may take without being cut too."""
 CARD = "card minutes"
 """The name under which a run's share of the device's time is kept."""
 
@@ -94,16 +97,21 @@ def _minutes(campaign: Campaign) -> float | None:
 
 
 def shortened(config: RunConfig, epochs: int | None) -> RunConfig:
-    """The same in fewer epochs: what the schedule counts in steps or epochs shrinks with them."""
-    share = (epochs or config.epochs) / config.epochs
-    schedule = config.schedule
+    """The same in fewer epochs: its schedule shrinks with them, but for the warm-up where there is room for it.
 
-    def fewer(steps: int | None) -> int | None:
-        return None if steps is None else max(round(share * steps), 1)
-
+    That is up to a fifth of the run, or the share it had before. What Adam and the first layers need of it does not
+    depend on how much comes after.
+    """
+    epochs = min(epochs or config.epochs, config.epochs)
+    share, schedule = epochs / config.epochs, config.schedule
+    shape = shape_of(config.data.task, config.data.options)
+    steps_an_epoch = max(shape.train // config.data.batch_size, 1)
+    warmup = schedule.warmup_steps
+    long = schedule.warmup_epochs if warmup is None else warmup / steps_an_epoch
+    kept = min(1.0, max(_LONGEST_WARMUP * epochs / long, share)) if long else 1.0
     schedule = schedule.replace(
-        warmup_epochs=round(share * schedule.warmup_epochs, 6) or 0,
-        warmup_steps=fewer(schedule.warmup_steps),
-        steps=fewer(schedule.steps),
+        warmup_epochs=round(kept * schedule.warmup_epochs, 6) or 0,
+        warmup_steps=None if warmup is None else max(round(kept * warmup), 1),
+        steps=None if schedule.steps is None else max(round(share * schedule.steps), 1),
     )
-    return config.replace(epochs=round(share * config.epochs), schedule=schedule)
+    return config.replace(epochs=epochs, schedule=schedule)

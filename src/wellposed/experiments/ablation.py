@@ -8,7 +8,6 @@ from functools import cache
 from statistics import mean
 from typing import Any
 
-from wellposed.data import load
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, SCALE, Start, order, random_ones
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
@@ -19,6 +18,7 @@ from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.presets import preset
 from wellposed.records import Claim
 from wellposed.train import RunResult
+from wellposed.train._splits import load_split
 
 QUICK_AMPLITUDE = 0.3
 _QUICK_GAMMAS = GAMMAS[2:]
@@ -83,7 +83,7 @@ def full(campaign: Campaign) -> Result:
     @cache
     def test() -> Any:
         config = jobs[0].config.data
-        return load(config.task, campaign.data, "test", **config.options)
+        return load_split(config, campaign.data, "test")
 
     def measure(done: RunResult, measured: Measured) -> None:
         measured("start", lambda: start_of[done.folder.name].described(n))

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from wellposed.data import load
 from wellposed.errors import UnknownNameError
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
@@ -30,6 +29,7 @@ from wellposed.nn import LAYERS
 from wellposed.presets import PRESETS, estimate, preset
 from wellposed.records import Claim, load_record
 from wellposed.train import RunConfig, RunResult, list_runs
+from wellposed.train._splits import load_split
 
 ORDER = tuple(
     f"lra-{task}-{layer}"
@@ -144,7 +144,7 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
     @cache
     def seen() -> UnderNoise:
         config = done.config.data
-        test = load(config.task, campaign.data, "test", **config.options)
+        test = load_split(config, campaign.data, "test")
         return UnderNoise(done.model(), test, device=campaign.device, count=SAMPLE)
 
     layer = LAYERS[done.config.model.get("layer", "s4ptd")]

@@ -7,7 +7,6 @@ from functools import cache
 from statistics import mean, median
 from typing import Any
 
-from wellposed.data import load
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._fitted import STATES, fitted_model, toy_waves
@@ -25,6 +24,7 @@ from wellposed.experiments._run_facts import described, summed, unfinished
 from wellposed.presets import preset
 from wellposed.records import Claim
 from wellposed.train import RunResult
+from wellposed.train._splits import load_split
 
 PAIRS = (("s4d", "s4ptd"), ("s5", "s5ptd"))
 KEPT = (1, 2, 5, 10, 15, 20, 30, 40, 50)
@@ -132,7 +132,7 @@ def full(campaign: Campaign) -> Result:
 def load_test(campaign: Campaign, job: Job) -> Any:
     """The test split that all runs share."""
     config = job.config.data
-    return load(config.task, campaign.data, "test", **config.options)
+    return load_split(config, campaign.data, "test")
 
 
 def _size(job_or_run: Job | RunResult) -> int:

@@ -34,6 +34,8 @@ class S4Row:
     """How many the channels share; one each unless given."""
     pooling: Literal["mean", "last"] = "mean"
     seed: int = 2222
+    centred: bool = False
+    """Whether pixels go from -1 to 1, as S4's older code has them on Pathfinder and Path-X."""
     note: str = ""
 
 
@@ -82,11 +84,13 @@ V3_ROWS: dict[str, S4Row] = {
         weight_decay=0.05, warmup=900, systems=2,
     ),
     "pathfinder": S4Row(
-        depth=6, features=256, lr=0.004, batch=64, epochs=200, weight_decay=0.03, warmup=2500, pooling="last"
+        depth=6, features=256, lr=0.004, batch=64, epochs=200, weight_decay=0.03, warmup=2500, pooling="last",
+        centred=True,
     ),
     "pathx": S4Row(
         depth=6, features=256, lr=0.001, ssm_lr=0.0005, batch=16, epochs=50, weight_decay=0.05, warmup=50_000,
-        dt=(1e-4, 1e-1), note="the papers print lr 0.0005 and a warm-up of one epoch; this is the file's",
+        dt=(1e-4, 1e-1), centred=True,
+        note="the papers print lr 0.0005 and a warm-up of one epoch; this is the file's",
     ),
 }  # fmt: skip
 
@@ -122,11 +126,12 @@ SMALL_ROWS: dict[str, S4Row] = {
     "listops": S4Row(depth=4, features=128, prenorm=False, lr=0.01, batch=50, epochs=40, weight_decay=0.05),
     "text": S4Row(depth=4, features=128, lr=0.01, batch=50, epochs=50, weight_decay=0.0),
     "pathfinder": S4Row(
-        depth=6, features=128, lr=0.004, batch=64, epochs=40, weight_decay=0.01, warmup=2500, pooling="last"
+        depth=6, features=128, lr=0.004, batch=64, epochs=40, weight_decay=0.01, warmup=2500, pooling="last",
+        centred=True,
     ),
     "pathx": S4Row(
         depth=4, features=96, lr=0.0005, ssm_lr=0.0005, batch=32, epochs=50, weight_decay=0.05, warmup=5_000,
-        dt=(1e-4, 1e-2),
+        dt=(1e-4, 1e-2), centred=True,
     ),
 }  # fmt: skip
 
@@ -198,7 +203,7 @@ def _run(row: S4Row, task: str, layer: str, options: dict[str, Any], *notes: str
         "scale": "s4",  # B as in the published code, which all of these were trained with
     }
     return RunConfig(
-        data=batches_of(task, row.batch),
+        data=batches_of(task, row.batch, centred=row.centred),
         model={"layer": layer, "layer_options": inside | options, **around},
         optimizer=OptimizerConfig(lr=row.lr, ssm_lr=row.ssm_lr, weight_decay=row.weight_decay, decay="all"),
         schedule=ScheduleConfig(warmup_steps=row.warmup),

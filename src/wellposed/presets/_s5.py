@@ -148,7 +148,7 @@ def _run(rows: dict[str, S5Row], task: str, layer: str) -> RunConfig:
         "dense": "lecun",
     }
     return RunConfig(
-        data=batches_of(task, row.batch),
+        data=batches_of(task, row.batch, centred=True),
         model={"layer": layer, "layer_options": inside, **around},
         optimizer=OptimizerConfig(
             lr=row.lr, ssm_lr=row.ssm_lr, ssm=_slow(row), weight_decay=row.weight_decay, decay="all"

@@ -65,9 +65,11 @@ _MULTIPLE = 256
 """What padded lengths are rounded up to, where they differ: a step is recorded once for each length."""
 
 
-def batches_of(task: str, batch_size: int) -> DataConfig:
-    """Batches of a task as it is without options."""
-    return DataConfig(task=task, batch_size=batch_size, multiple=_MULTIPLE if SHAPES[task].mean_length else 1)
+def batches_of(task: str, batch_size: int, *, centred: bool = False) -> DataConfig:
+    """Batches of a task as it is without options; ``centred`` pixels of Pathfinder go from -1 to 1."""
+    normalize = (0.5, 0.5) if centred and task in _PICTURES else None
+    multiple = _MULTIPLE if SHAPES[task].mean_length else 1
+    return DataConfig(task=task, normalize=normalize, batch_size=batch_size, multiple=multiple)
 
 
 def settled(norm: str) -> EvaluationConfig:

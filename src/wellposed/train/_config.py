@@ -24,6 +24,8 @@ class DataConfig(Config):
     """A name of ``wellposed.data.TASKS``, or your own where ``run`` is given the data sets."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of the task, such as ``{"colour": "grey"}``."""
+    normalize: tuple[float | int, float | int] | None = None
+    """Mean and deviation of pixels between 0 and 1, in place of the task's: ``(0.5, 0.5)`` makes -1 to 1 of them."""
     batch_size: int = 64
     """Sequences a step, of all processes together."""
     eval_batch_size: int | None = None
@@ -40,6 +42,8 @@ class DataConfig(Config):
         if not self.task:
             raise ArgumentError(f"data.task is empty: name a task ({', '.join(_data.TASKS)}) or your own data")
         at_least("data", self, batch_size=1, eval_batch_size=1, multiple=1)
+        if self.normalize is not None and not self.normalize[1] > 0:
+            raise ArgumentError(f"data.normalize is a mean and a deviation above 0, got {self.normalize}")
         if self.task in _data.TASKS:
             _data.task(self.task, **self.options)  # which knows its options
 

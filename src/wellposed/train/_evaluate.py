@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from wellposed.train._config import Precision
 from wellposed.train._machine import arithmetic, check_device
 from wellposed.train._objective import Objective
 from wellposed.train._result import RunResult, load_run
+from wellposed.train._splits import load_split
 from wellposed.train._step import Tally, evaluation_step
 
 
@@ -75,4 +75,4 @@ def _split(run: RunResult | SequenceModel, split: str, data: str | os.PathLike[s
     config = run.config.data
     if config.task not in _data.TASKS:
         raise ArgumentError(f"the run was made with data of its own, called {config.task!r}: give the data set itself")
-    return _data.load(config.task, Path(data) if data is not None else None, split, **config.options)
+    return load_split(config, data, split)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import traceback
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from wellposed import data as _data
 from wellposed._files import make_folder
-from wellposed.data import SequenceDataset, store
+from wellposed.data import SequenceDataset
 from wellposed.errors import ArgumentError, WellposedError
 from wellposed.train import _record as record
 from wellposed.train._checkpoint import Checkpoint, newest, sweep
-from wellposed.train._config import DataConfig, RunConfig
+from wellposed.train._config import RunConfig
 from wellposed.train._course import finite
 from wellposed.train._folder import (
     CHECKPOINTS,
@@ -41,6 +39,7 @@ from wellposed.train._objective import make_model
 from wellposed.train._progress import Silence, describe, make_progress
 from wellposed.train._result import RunResult, is_finished, load_run, result_of
 from wellposed.train._session import Session, make_session
+from wellposed.train._splits import load_splits, normalized
 from wellposed.train._state import load_weights, restore, whole
 from wellposed.train._stop import Stop, stopping_on_signals
 from wellposed.train._summary import summarize
@@ -187,18 +186,7 @@ def _load(
                 f"there is no split {split!r} among {', '.join(splits) or 'nothing'}: hold some data out for it, or "
                 "set evaluation.select_on to the split that chooses the best epoch"
             )
-    return {split: splits[split] for split in ("train", "val", "test") if split in splits}
-
-
-def load_splits(config: DataConfig, data: str | os.PathLike[str] | None = None) -> dict[str, SequenceDataset]:
-    """Every split of a task, prepared first if it has to be."""
-    folder = _data.prepare(config.task, data, **config.options)
-    return {split: store.read(folder, split) for split in store.splits(folder)}
-
-
-def data_key(config: DataConfig) -> str:
-    """The same for configs of the same sequences, however they are put into batches."""
-    return json.dumps([config.task, config.to_dict()["options"]], sort_keys=True)
+    return {split: normalized(config.data, splits[split]) for split in ("train", "val", "test") if split in splits}
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from wellposed.train._folder import CONFIG, check_resumable, clear, make_run_fol
 from wellposed.train._grid import check_name, named
 from wellposed.train._machine import check_machine
 from wellposed.train._result import is_finished, load_run
-from wellposed.train._run import data_key, load_splits
 from wellposed.train._runner import Runner
+from wellposed.train._splits import data_key, load_splits
 from wellposed.train._stop import stopping_on_signals
 from wellposed.train._sweep_progress import Watcher, make_watcher
 from wellposed.train._sweep_result import (

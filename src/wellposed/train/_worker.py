@@ -27,7 +27,8 @@ from wellposed.data import SequenceDataset
 from wellposed.errors import DeviceMemoryError, NotFiniteError, WellposedError
 from wellposed.train._config import DataConfig, RunConfig
 from wellposed.train._progress import Silence
-from wellposed.train._run import data_key, load_splits, run_until
+from wellposed.train._run import run_until
+from wellposed.train._splits import data_key, load_splits
 from wellposed.train._stop import Stop
 
 _TELL_SECONDS = 0.5
