@@ -341,6 +341,22 @@ def test_s4d_drops_what_makes_the_matrix_not_normal():
     torch.testing.assert_close(normal @ normal.mT, normal.mT @ normal)
 
 
+def test_the_ablation_tells_where_accuracy_is_best_once_it_has_ten_sizes():
+    """The mean of the seeds, of the paper's own perturbations alone."""
+    points = [
+        {"kind": "gamma", "name": f"gamma-1e{k}", "rel": 10.0**-k, "accuracy": accuracy + error}
+        for k, accuracy in enumerate([0.70, 0.80, 0.79, 0.7, 0.6, 0.5, 0.5, 0.4, 0.4, 0.41])
+        for error in (-0.01, 0.01)
+    ]
+    points += [{"kind": "random", "name": "random-1e2", "rel": 1e-3, "accuracy": 0.99}]
+    low, high, smallest, largest = (claim.measured for claim in ablation._of_accuracy(points))
+    assert (low, high) == (0.1, 0.1)
+    assert (smallest, largest) == (pytest.approx(39), pytest.approx(10))
+    assert "best, 80.00 %, at ||E||/||A|| = 0.1 and lowest, 40.00 %" in ablation._best(points)
+    assert "on average 76.33 % from 0.01 on and 50.14 % below. Controls: random-1e2 99.00 %." in ablation._best(points)
+    assert ablation._of_accuracy(points[:18]) == []
+
+
 @pytest.mark.slow
 def test_the_ablation_of_tiny_models(places: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     few = [[Start("gamma", 1), Start("gamma", 3), Start("gamma", 9)], [Start("random", 6), Start("s4d"), Start("s4")]]

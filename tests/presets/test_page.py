@@ -42,7 +42,8 @@ def test_our_accuracies_come_from_records(tmp_path: Path):
     (tmp_path / "rows.json").write_text('{"rows": []}', encoding="utf-8")
     told = {"name": "seed0", "date": "2026-01-01 10:00 UTC", "preset": "lra-image-s4ptd", "changed": ""}
     told |= {"test": {"accuracy": 0.6}, "finished": True}
-    left_out = [{"finished": False}, {"preset": "tiny-lra-image-s4ptd"}]
+    other_start = {"changed": "model.layer_options.gamma = 10.0, epochs = 12", "test": {"accuracy": 0.9}}
+    left_out = [{"finished": False}, {"preset": "tiny-lra-image-s4ptd"}, other_start]
     runs = [told, *(told | {"name": f"out{i}"} | facts for i, facts in enumerate(left_out))]
     for experiment in ("lra-full", "certificates-full"):  # both tell of the same runs
         table = {"experiment": experiment, "data": {"form": "full", "runs": runs}}

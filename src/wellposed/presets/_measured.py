@@ -49,7 +49,7 @@ def _finished(record: Any) -> tuple[RunConfig, float] | None:
 def _told(record: Any) -> dict[tuple[str, str], tuple[str, float, str]]:
     """Preset, accuracy and what was changed of the runs that the record of an experiment tells of.
 
-    By their names and dates, for several experiments may tell of one run.
+    By their names and dates, for several experiments may tell of one run. Layers that start otherwise are other models.
     """
     data = record.get("data") if isinstance(record, dict) else None
     runs = data.get("runs", ()) if isinstance(data, dict) and data.get("form") == "full" else ()
@@ -57,6 +57,7 @@ def _told(record: Any) -> dict[tuple[str, str], tuple[str, float, str]]:
         (run["name"], run["date"]): (run["preset"], run["test"]["accuracy"], run["changed"])
         for run in runs
         if run["finished"] and run["preset"] in PRESETS and "accuracy" in run.get("test", {})
+        if "model.layer_options" not in run["changed"]
     }
 
 
