@@ -139,6 +139,25 @@ def test_numbers_of_trained_models_are_those_of_the_record():
     assert [f"{value:.1f} %" for value in percent.values() if f"{value:.1f} %" not in noise] == []
 
 
+def test_numbers_of_the_ablation_are_those_of_the_record():
+    points = {p["name"]: p for p in load_record(ROOT / "results" / "ablation-full.json").data["points"]}
+    text = (ROOT / "docs" / "howto" / "layer-arguments.md").read_text(encoding="utf-8")
+    names = {f"gamma-1e{k}": None for k in (-4, -2, -1, 1, 3, 6, 9)} | {"s4": "S4", "s4d": "S4D"}
+    for name, label in names.items():
+        p = points[name]
+        kappa = "" if p["kappa"] is None else f"{p['kappa']:.3g}"
+        percent = f"{100 * p['accuracy']:.1f} | {100 * p['noisy']:.1f}"
+        before, after = (f"{p['response'][when]['value']:.3g}" for when in ("before", "after"))
+        row = f"| {label or format(p['rel'], '.2g')} | {kappa} | {percent} | {before} | {after} |"
+        assert row in text, row
+    pairs = [(p, points[f"gamma-1e{name[-1]}"]) for name, p in points.items() if p["kind"] == "random"]
+    assert len(pairs) == 4
+    assert all(8 < random["condition"] / least["condition"] < 14.5 for random, least in pairs)
+    assert all(abs(random["accuracy"] - least["accuracy"]) < 0.04 for random, least in pairs)
+    loud = [sorted(p["response"]["after"]["value"] for p in pair) for pair in pairs]
+    assert all(more / less < 4 / 3 for less, more in loud)
+
+
 def test_every_text_block_of_a_tutorial_is_checked():
     for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
         text = page.read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ import torch
 from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import (
+    _ablation_findings,
     _run_facts,
     _shipped,
     _training,
@@ -349,12 +350,15 @@ def test_the_ablation_tells_where_accuracy_is_best_once_it_has_ten_sizes():
         for error in (-0.01, 0.01)
     ]
     points += [{"kind": "random", "name": "random-1e2", "rel": 1e-3, "accuracy": 0.99}]
-    low, high, smallest, largest = (claim.measured for claim in ablation._of_accuracy(points))
+    low, high, smallest, largest = (claim.measured for claim in _ablation_findings.of_accuracy(points))
     assert (low, high) == (0.1, 0.1)
     assert (smallest, largest) == (pytest.approx(39), pytest.approx(10))
-    assert "best, 80.00 %, at ||E||/||A|| = 0.1 and lowest, 40.00 %" in ablation._best(points)
-    assert "on average 76.33 % from 0.01 on and 50.14 % below. Controls: random-1e2 99.00 %." in ablation._best(points)
-    assert ablation._of_accuracy(points[:18]) == []
+    assert "best, 80.00 %, at ||E||/||A|| = 0.1 and lowest, 40.00 %" in _ablation_findings.best_size(points)
+    assert (
+        "on average 76.33 % from 0.01 on and 50.14 % below. Controls: random-1e2 99.00 %."
+        in _ablation_findings.best_size(points)
+    )
+    assert _ablation_findings.of_accuracy(points[:18]) == []
 
 
 @pytest.mark.slow
@@ -377,6 +381,13 @@ def test_the_ablation_of_tiny_models(places: dict[str, Any], monkeypatch: pytest
     assert "gamma = 10.0" in changes
     assert "rel = none" in changes
     assert "Controls" in record.finding
+    # The largest response of any layer, found by its frequency response on a fine grid.
+    layers = [layer for layer in done.model("cpu").backbone.modules() if isinstance(layer, S4PTD)]
+    seen = [response.largest.max().item() for layer in layers if (response := layer_response(layer))]
+    assert len(seen) == len(layers)
+    assert first["response"]["after"]["value"] == pytest.approx(max(seen), rel=1e-2)
+    assert first["response"]["before"]["value"] <= first["response"]["before"]["upper"]
+    assert "whatever the size; after it" in record.finding
     figure_svg("ablation-full", record.data)
 
 

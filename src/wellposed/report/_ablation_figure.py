@@ -18,16 +18,23 @@ _STYLES: dict[str, Data] = {
 
 
 def ablation(data: Data) -> Any:
-    """Above accuracy, clean and under noise; below kappa, with a line of slope -1 and random perturbations beside."""
+    """Above accuracy, clean and under noise; below kappa, with a line of slope -1 and random perturbations beside.
+
+    Of trained models, at the bottom, what training made of the largest response of any layer.
+    """
     plt = pyplot()
-    figure, axes = plt.subplots(3, 1, figsize=(WIDTH, 7.4), sharex=True, height_ratios=[1, 1, 1.3])
+    certified = [p for p in data["points"] if p.get("response")]
+    heights = [1, 1, 1.3] + [1.2] * bool(certified)
+    figure, axes = plt.subplots(
+        len(heights), 1, figsize=(WIDTH, 2.24 * sum(heights)), sharex=True, height_ratios=heights
+    )
     for ax, what in zip(axes, ("accuracy", "noisy"), strict=False):
         _accuracies(ax, data["points"], what)
         ax.set_ylim(0, 103)
     axes[0].set_ylabel("accuracy, %", fontsize=9)
     axes[1].set_ylabel(f"with layer noise {data['amplitude']:g}, %", fontsize=9)
     _conditions(axes[2], data)
-    axes[2].set_xlabel("size of the perturbation, ‖E‖ / ‖A‖", fontsize=9)
+    axes[-1].set_xlabel("size of the perturbation, ‖E‖ / ‖A‖", fontsize=9)
     axes[2].set_ylabel("κ(V)", fontsize=9)
     if data["points"]:
         axes[2].set_xscale("log")
@@ -35,7 +42,25 @@ def ablation(data: Data) -> Any:
         axes[2].legend(fontsize=8, loc="upper right")
     if axes[0].get_legend_handles_labels()[0]:
         axes[0].legend(fontsize=8, ncols=2)
+    if certified:
+        _responses(axes[3], certified)
     return figure
+
+
+def _responses(ax: Any, points: list[Data]) -> None:
+    """Before training faint, after it in full; S4 is a line across."""
+    for when, alpha in (("before", 0.45), ("after", 1.0)):
+        values = [p | {"largest": p["response"][when]["value"]} for p in points]
+        for kind in _KINDS:
+            mine = _by_size([p for p in values if p["kind"] == kind], "largest")
+            style = _STYLES[kind] | ({"ls": ":", "marker": ""} if when == "before" and kind == "gamma" else {})
+            if mine and (when == "after" or kind in ("gamma", "s4d")):
+                ax.plot(list(mine), list(mine.values()), ms=4.5, lw=1.2, alpha=alpha, **style)
+        exact = [p["largest"] for p in values if p["kind"] == "s4"]
+        if exact and when == "after":
+            ax.axhline(mean(exact), color=S4, lw=1.2, ls="--")
+    ax.set_yscale("log")
+    ax.set_ylabel("largest response of a layer,\ndotted before training", fontsize=9)
 
 
 def _accuracies(ax: Any, points: list[Data], what: str) -> None:
