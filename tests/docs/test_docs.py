@@ -7,6 +7,7 @@ import doctest
 import importlib
 import importlib.util
 import io
+import itertools
 import pkgutil
 import re
 from pathlib import Path
@@ -16,6 +17,8 @@ import pytest
 
 import wellposed
 from page_blocks import FENCE, Block, blocks
+from wellposed.experiments._ablated import Start
+from wellposed.nn import S4PTD
 from wellposed.records import load_record
 
 ROOT = Path(__file__).parents[2]
@@ -152,10 +155,22 @@ def test_numbers_of_the_ablation_are_those_of_the_record():
         assert row in text, row
     pairs = [(p, points[f"gamma-1e{name[-1]}"]) for name, p in points.items() if p["kind"] == "random"]
     assert len(pairs) == 4
-    assert all(8 < random["condition"] / least["condition"] < 14.5 for random, least in pairs)
-    assert all(abs(random["accuracy"] - least["accuracy"]) < 0.04 for random, least in pairs)
-    loud = [sorted(p["response"]["after"]["value"] for p in pair) for pair in pairs]
-    assert all(more / less < 4 / 3 for less, more in loud)
+    assert all(8.5 < random["kappa"] / least["kappa"] < 16 for random, least in pairs)
+    assert all(-0.0101 < random["accuracy"] - least["accuracy"] < 0.0355 for random, least in pairs)
+    assert 100 * (points["gamma-1e-2"]["accuracy"] - points["gamma-1e-4"]["accuracy"]) == pytest.approx(5.6, abs=0.05)
+    falling = sorted((p for p in points.values() if p["kind"] == "gamma" and p["rel"] < 0.06), key=lambda p: -p["rel"])
+    for larger, smaller in itertools.pairwise(falling):
+        assert larger["accuracy"] > smaller["accuracy"]
+        assert larger["response"]["after"]["value"] < smaller["response"]["after"]["value"]
+
+
+def test_random_perturbations_start_with_a_smaller_b_than_minimisers():
+    for exponent, times in ((6, 13), (8, 28)):
+        sizes = [
+            S4PTD(1, 32, scale="s4", **Start(kind, exponent).options).B.square().mean().sqrt().item()
+            for kind in ("gamma", "random")
+        ]
+        assert sizes[0] / sizes[1] == pytest.approx(times, abs=0.5)
 
 
 def test_every_text_block_of_a_tutorial_is_checked():

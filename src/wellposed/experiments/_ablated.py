@@ -76,8 +76,7 @@ class Start:
         about: dict[str, Any] = {"kind": self.kind, "name": self.name, "gamma": self.gamma}
         d = self.perturbation(n)
         if d is not None:
-            kappa = torch.linalg.cond(d.V / torch.linalg.vector_norm(d.V, dim=0)).item()
-            return about | {"rel": d.rel, "kappa": kappa, "condition": d.condition, "abscissa": d.abscissa}
+            return about | {"rel": d.rel, "kappa": _kappa(d), "condition": d.condition, "abscissa": d.abscissa}
         if self.kind == "s4":
             return about | {"rel": 0.0, "kappa": None, "condition": None, "abscissa": -1.0}
         P = hippo.split("legs", n).P
@@ -92,12 +91,22 @@ def _perturbation(start: Start, n: int) -> Diagonalization:
     return ptd(start.matrix(n), stable=True, columns=columns, **options)
 
 
+def _kappa(d: Diagonalization) -> float:
+    """Condition number of the eigenvectors of norm 1, as the paper has it; the best scaling has at most as much."""
+    return torch.linalg.cond(d.V / torch.linalg.vector_norm(d.V, dim=0)).item()
+
+
 def random_ones(sizes: list[float], n: int, seed: int = 0) -> Iterator[dict[str, float]]:
     """What a Gaussian perturbation of each size would come to, stable or not."""
     A = hippo.legs(n, scale=SCALE)[0]
     for rel in sizes:
         d = ptd(A, method="gaussian", rel=rel, seed=seed)
-        yield {"rel": float(d.rel), "condition": float(d.condition), "abscissa": float(d.abscissa)}
+        yield {
+            "rel": float(d.rel),
+            "kappa": _kappa(d),
+            "condition": float(d.condition),
+            "abscissa": float(d.abscissa),
+        }
 
 
 def order() -> list[list[Start]]:

@@ -99,7 +99,7 @@ class Campaign:
             # Also where it is not wanted now, for it is told of: perhaps a tiny model, finished long ago.
             if (self.runs / job.name / CONFIG).exists():
                 check_resumable(self.runs / job.name, job.config)
-        every = [[job for job in jobs if self._is_wanted(job)] for jobs in groups]
+        every = [[job for job in jobs if self.is_wanted(job)] for jobs in groups]
         try:
             for jobs in self._batches(every):
                 train(learns_until, jobs)
@@ -114,7 +114,8 @@ class Campaign:
                 for job in (job for jobs in every for job in jobs):
                     self._thin_out(job)
 
-    def _is_wanted(self, job: Job) -> bool:
+    def is_wanted(self, job: Job) -> bool:
+        """Whether it is among ``only``."""
         return not self.only or job.config.name.removeprefix("tiny-") in self.only
 
     def _batches(self, groups: Iterable[Sequence[Job]]) -> Iterator[list[Job]]:

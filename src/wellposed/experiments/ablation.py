@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, SCALE, Start, order, random_ones
@@ -15,7 +15,7 @@ from wellposed.experiments._fitted import STATES, fitted_model, toy_waves
 from wellposed.experiments._measured import Measured, TimeIsUp, rounded
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
 from wellposed.experiments._run_facts import described, summed, unfinished
-from wellposed.experiments.certificates import certificate
+from wellposed.experiments.certificates import FORMS, certify
 from wellposed.presets import preset
 from wellposed.records import Claim
 from wellposed.train import RunResult
@@ -72,7 +72,7 @@ def _job(campaign: Campaign, start: Start, seed: int) -> Job:
 
 
 def full(campaign: Campaign) -> Result:
-    """sCIFAR with all parameters learning, for 200 epochs each."""
+    """sCIFAR with all parameters learning."""
     order_of_jobs = groups(campaign)
     jobs = [job for group in order_of_jobs for job in group]
     campaign.check_covers(jobs)
@@ -97,7 +97,8 @@ def full(campaign: Campaign) -> Result:
 
     campaign.work(order_of_jobs, measure)
     _certify(campaign, jobs)
-    data: dict[str, Any] = {"form": "full", "n": n, "amplitude": AMPLITUDE}
+    epochs, usual = jobs[0].config.epochs, preset(_PRESET).epochs
+    data: dict[str, Any] = {"form": "full", "n": n, "amplitude": AMPLITUDE, "epochs": epochs, "usual_epochs": usual}
     data |= summed(described(campaign, jobs))
     points = [_known(campaign, job) for job in jobs]
     data["points"] = [point for point in points if point is not None]
@@ -105,34 +106,34 @@ def full(campaign: Campaign) -> Result:
     data["random"] = _random(data["points"], n)
     claims, words = of_condition(data)
     claims += of_accuracy(data["points"])
+    words = _how_long(epochs, usual, len(campaign.seeds)) * bool(data["points"]) + words
     words += best_size(data["points"]) + responses(data["points"])
     return Result(words + unfinished(data["missing"], len(jobs)), claims, data)
 
 
+def _how_long(epochs: int, usual: int, seeds: int) -> str:
+    seeds_used = "one seed" if seeds == 1 else f"{seeds} seeds"
+    return f"Trained for {epochs} epochs{'' if epochs == usual else f', where the paper has {usual}'}, {seeds_used}. "
+
+
 def _certify(campaign: Campaign, jobs: Sequence[Job]) -> None:
-    """The largest response of any layer before training and after it: last, for it takes no GPU."""
+    """As ``certificates`` does: last, for it takes no GPU."""
     with suppress(TimeIsUp):
-        for job in jobs:
+        for job in filter(campaign.is_wanted, jobs):
             done = campaign.result(job)
-            if done is not None and done.finished:
-                measured = campaign.measured(job)
-                measured("response before", partial(_largest, done, 0))
-                measured("response after", partial(_largest, done, None))
-
-
-def _largest(done: RunResult, epoch: int | None) -> dict[str, Any]:
-    """Of the layers' certificates."""
-    model = done.model("cpu") if epoch is None else done.model_at(epoch, "cpu")
-    return max(certificate(model, curve=False)["layers"], key=lambda layer: layer["value"])
+            if done is not None:
+                certify(done, campaign.measured(job))
 
 
 def _known(campaign: Campaign, job: Job) -> dict[str, Any] | None:
-    """From here, or from the record of before."""
+    """What this slice or an earlier one has found of a run."""
     measured = campaign.measured(job)
     point = campaign.entry(job, "points", run=job.name) or _point(job, measured)
-    if point is not None and measured.get("response after") is not None:
-        point |= {"response": {when: measured.get(f"response {when}") for when in ("before", "after")}}
-    return point
+    certified = {when: measured.get(f"certificate {when}") for when in FORMS}
+    if point is None or None in certified.values():
+        return point
+    largest = {when: max(found["layers"], key=lambda layer: layer["value"]) for when, found in certified.items()}
+    return {**point, "response": largest}
 
 
 def _point(job: Job, measured: Measured) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from wellposed.nn import SequenceModel, StateSpaceLayer
 from wellposed.presets import preset, tiny
 from wellposed.records import Claim
 from wellposed.train import RunConfig, RunResult, list_runs, run
+from wellposed.train._folder import FINAL, INITIAL
 from wellposed.train._response import Response, layer_response
 
 FORMS = ("before", "after")
@@ -101,9 +102,8 @@ def _certified(campaign: Campaign) -> dict[str, Any]:
     models = []
     for job, each in zip(jobs, done, strict=True):
         measured = campaign.measured(job)
-        if each.finished:
-            with suppress(TimeIsUp):  # what is known from before still counts
-                _measure(each, measured)
+        with suppress(TimeIsUp):  # what is known from before still counts
+            certify(each, measured)
         models.append(_assembled(each, measured))
     before = {run["name"]: run for run in campaign.before.get("runs", ())}
     lines = before | {run["name"]: run for run in described(campaign, jobs)}
@@ -120,7 +120,10 @@ def _same_config(then: dict[str, Any], now: dict[str, Any]) -> bool:
     return then.get("config", now.get("config")) == now.get("config") and then["of_epochs"] == now["of_epochs"]
 
 
-def _measure(done: RunResult, measured: Measured) -> None:
+def certify(done: RunResult, measured: Measured) -> None:
+    """Both certificates of a finished run whose weights are still there: records need less of a run than that."""
+    if not done.finished or not all((done.folder / name / "config.json").exists() for name in (INITIAL, FINAL)):
+        return
     curve = done.config.seed == 0  # one picture of each kind is enough
     measured("certificate before", lambda: certificate(done.model_at(0, "cpu"), curve=curve))
     measured("certificate after", lambda: certificate(done.model("cpu"), curve=curve))
