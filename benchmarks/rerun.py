@@ -3,8 +3,8 @@
     python benchmarks/rerun.py results/robustness-full.json scifar-s4d-seed1 --data DIR --record results/rerun-h200.json
 
 The config is made from what the record says of the run, its preset, seed, epochs and precision, and has to have the
-fingerprint that stands there: where a preset has changed since, the script says so and trains nothing. The test
-accuracy is that of the epoch chosen on validation, then and now.
+fingerprint that stands there: where a preset has changed since, the script says so and trains nothing. The oldest lines
+have none, of which the output tells. The test accuracy is that of the epoch chosen on validation, then and now.
 """
 
 from __future__ import annotations
@@ -30,6 +30,16 @@ BAR = 0.3
 """Points of accuracy that the two may be apart."""
 
 
+def finished_line(path: Path, record: Record, name: str) -> dict[str, Any]:
+    """What the record says of a finished run that tells classes."""
+    lines = {line["name"]: line for line in record.data["runs"] if line["finished"]}
+    if name not in lines:
+        raise SystemExit(f"{path} tells of no finished run {name}, but of {', '.join(lines)}")
+    if "accuracy" not in lines[name]["test"]:
+        raise SystemExit(f"{name} predicts numbers: there are no accuracies to compare")
+    return lines[name]
+
+
 def job_of(record: Record, line: dict[str, Any]) -> Job:
     """The run as its experiment would make it today."""
     campaign = Campaign(
@@ -39,26 +49,26 @@ def job_of(record: Record, line: dict[str, Any]) -> Job:
         precision=next((word for word in get_args(Precision) if f"precision = {word}" in line["changed"]), None),
         shrink=presets.tiny if record.data.get("tiny") else lambda config: config,
     )
-    experiment = importlib.import_module(f"wellposed.experiments.{record.experiment.removesuffix('-full')}")
     plain = line["preset"].removeprefix("tiny-")
-    groups = experiment.groups(campaign) if hasattr(experiment, "groups") else []
-    jobs = {job.name: job for group in groups for job in group} or {
-        line["name"]: campaign.job(presets.preset(plain), line["seed"])
-    }
+    room = record.experiment.removesuffix("-full").replace("-", "_")
+    experiment = importlib.import_module(f"wellposed.experiments.{room}")
+    groups = experiment.groups(campaign) if hasattr(experiment, "groups") else [_of_the_table(campaign, plain, line)]
+    jobs = {job.name: job for group in groups for job in group}
+    if line["name"] not in jobs:
+        raise SystemExit(f"{line['name']} is none of the runs that {record.experiment} makes: {', '.join(jobs)}")
     job = jobs[line["name"]]
-    if line.get("config") not in (None, fingerprint(job.config)):  # the oldest lines have none
+    if line.get("config") not in (None, fingerprint(job.config)):
         raise SystemExit(f"{line['name']} was of another config than its preset {line['preset']} has now")
     return job
 
 
-def again(path: Path, name: str, data: Path | None, folder: Path, device: str) -> dict[str, Any]:
+def _of_the_table(campaign: Campaign, plain: str, line: dict[str, Any]) -> list[Job]:
+    """A run of the Long Range Arena, which any preset may be."""
+    return [campaign.job(presets.preset(plain), line["seed"])]
+
+
+def again(record: str, line: dict[str, Any], job: Job, data: Path | None, folder: Path, device: str) -> dict[str, Any]:
     """Train it once more, and put both accuracies side by side."""
-    record = load_record(path)
-    lines = {line["name"]: line for line in record.data["runs"] if line["finished"]}
-    if name not in lines:
-        raise SystemExit(f"{path} tells of no finished run {name}, but of {', '.join(lines)}")
-    line = lines[name]
-    job = job_of(record, line)
     done = run(job.config, folder / job.name, data=data, device=device, progress=False, summary=False)
     made = json.loads((done.folder / "record.json").read_text(encoding="utf-8"))
     now = {
@@ -72,9 +82,13 @@ def again(path: Path, name: str, data: Path | None, folder: Path, device: str) -
         **{name: line[name] for name in ("commit", "date", "hardware", "torch")},
     }
     apart = 100 * abs(now["accuracy"] - then["accuracy"])
-    print(f"{name}: {then['accuracy']:.2%} then, {now['accuracy']:.2%} now, {apart:.2f} points apart", flush=True)
-    about = {key: line[key] for key in ("preset", "changed", "seed", "of_epochs")}
-    return {"record": path.name, "run": name, **about, "then": then, "now": now, "points": apart, "met": apart <= BAR}
+    sure = "" if "config" in line else "; its line has no fingerprint: its preset may have changed since"
+    print(
+        f"{job.name}: {then['accuracy']:.2%} then, {now['accuracy']:.2%} now, {apart:.2f} points apart{sure}",
+        flush=True,
+    )
+    about = {key: line[key] for key in ("preset", "changed", "seed", "of_epochs")} | {"config": line.get("config")}
+    return {"record": record, "run": job.name, **about, "then": then, "now": now, "points": apart, "met": apart <= BAR}
 
 
 def tiny_record(folder: Path) -> tuple[Path, list[str]]:
@@ -100,13 +114,22 @@ def main() -> None:
         if path is None:
             path, names = tiny_record(folder)
             data = folder
-        rows = [again(path, name, data, folder, options.device) for name in names]
-    if options.record:
-        command = " ".join(["python benchmarks/rerun.py", *sys.argv[1:]])
-        made = provenance(command, time.perf_counter() - start, seed=rows[0]["seed"])
-        options.record.parent.mkdir(parents=True, exist_ok=True)
-        record = {"bar": BAR, "rows": rows, "provenance": made}
-        options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        record = load_record(path)
+        lines = [finished_line(path, record, name) for name in names]
+        todo = [(line, job_of(record, line)) for line in lines]  # all are found before the first is trained
+        rows = []
+        for line, job in todo:
+            rows.append(again(path.name, line, job, data, folder, options.device))
+            if options.record:
+                _keep(options.record, rows, time.perf_counter() - start)
+
+
+def _keep(path: Path, rows: list[dict[str, Any]], seconds: float) -> None:
+    """After each run, so that a later one that fails takes none with it."""
+    command = " ".join(["python benchmarks/rerun.py", *sys.argv[1:]])
+    made = provenance(command, seconds, seed=rows[0]["seed"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"bar": BAR, "rows": rows, "provenance": made}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import pytest
 
 from subprocesses import python
 from wellposed.experiments import run_full, save_record
+from wellposed.records import load_record
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "rerun.py"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "benchmarks" / "rerun.py"
 RUN = "lra-listops-s5ptd-2epochs-seed3"
+
+
+@pytest.mark.parametrize("experiment", ["ablation", "failure-modes", "lra", "robustness"])
+def test_the_config_of_every_run_in_the_records_is_found_again(experiment: str):
+    """Or its preset has changed since, which the record of the table says too."""
+    script = runpy.run_path(str(SCRIPT))
+    record = load_record(ROOT / "results" / f"{experiment}-full.json")
+    for line in record.data["runs"]:
+        if "as the preset was before" in line["changed"]:
+            continue
+        job = script["job_of"](record, line)
+        assert (job.name, job.config.seed, job.config.epochs) == (line["name"], line["seed"], line["of_epochs"])
+
+
+def test_what_has_no_accuracy_is_not_compared():
+    path = ROOT / "results" / "failure-modes-full.json"
+    with pytest.raises(SystemExit, match="predicts numbers"):
+        runpy.run_path(str(SCRIPT))["finished_line"](path, load_record(path), "sinusoids-extrap-s4d-seed0")
 
 
 @pytest.mark.slow

@@ -32,9 +32,12 @@ def test_a_run_and_its_evaluation_see_the_same(data: Path, tmp_path: Path):
     done = run(config, tmp_path / "run", data=data, device="cpu", progress=False, summary=False)
     test = load("pathfinder", data, "test", **OPTIONS)
     again = evaluate(done, data=data, device="cpu")
-    assert again == evaluate(done, test.scaled([0.5], [0.5]), device="cpu")
+    scaled = test.scaled([0.5], [0.5])
+    assert again == evaluate(done, test, device="cpu") == evaluate(done, scaled, device="cpu")
     assert again["loss"] == pytest.approx(done.test_metrics["loss"], rel=1e-5)
-    assert again["loss"] != pytest.approx(evaluate(done, test, device="cpu")["loss"], rel=1e-3)
+    # A model alone knows of no config.
+    assert again == evaluate(done.model("cpu"), scaled, device="cpu")
+    assert again["loss"] != pytest.approx(evaluate(done.model("cpu"), test, device="cpu")["loss"], rel=1e-3)
     # Own data are kept as they come, and scaled by the config too.
     splits = {split: load("pathfinder", data, split, **OPTIONS) for split in ("train", "val", "test")}
     own = run(config, tmp_path / "own", datasets=splits, device="cpu", progress=False, summary=False)

@@ -46,7 +46,7 @@ def reproduce(
         minutes: With --full, stop after so long; the same command goes on from there.
         device: With --full, auto, cpu or cuda.
         seeds: With --full, seeds of the runs; those of the experiment if not given.
-        epochs: With --full, cut longer runs short, their schedules too; names of these runs say so.
+        epochs: With --full, cut longer runs short, their schedules too but for warm-ups; names of these runs say so.
         precision: With --full, another one than that of the presets; names of these runs say so.
         only: With --full, presets: no others are trained now.
         at_once: With --full, how many models to train side by side, each in a process of its own.

@@ -63,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="of --full: stop after so long; the same command goes on")
     parser.add_argument("--device", default="auto", help="of --full: auto, cpu or cuda")
     parser.add_argument("--seeds", type=int, nargs="+", help="of --full: those of the experiment unless given")
-    parser.add_argument("--epochs", type=int, metavar="N", help="of --full: cut longer runs short, their schedules too")
+    parser.add_argument(
+        "--epochs", type=int, metavar="N", help="of --full: cut longer runs short, their schedules too but for warm-ups"
+    )
     words = get_args(Precision)
     parser.add_argument("--precision", choices=words, help="of --full: another one than that of the presets")
     parser.add_argument("--only", nargs="+", default=[], metavar="PRESET", help="of --full: train no others now")

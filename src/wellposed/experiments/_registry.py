@@ -84,7 +84,8 @@ def run_full(
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
     After ``minutes`` it stops with what there is; the same call goes on from there. ``epochs`` cuts longer runs short,
-    their schedules too, ``precision`` takes another one than their presets; names say both. ``only`` names presets:
+    their schedules too but for warm-ups of up to a fifth of them, ``precision`` takes another one than their presets;
+    names say both. ``only`` names presets:
     others wait. ``records`` is where the record will go; what the one from before tells of runs stays, and those that
     are complete there are not trained again, wherever they were made.
     ``at_once`` runs are trained side by side, in processes. ``tiny`` makes every model and every data set small, to try

@@ -16,7 +16,7 @@ from wellposed.train._config import Precision
 from wellposed.train._machine import arithmetic, check_device
 from wellposed.train._objective import Objective
 from wellposed.train._result import RunResult, load_run
-from wellposed.train._splits import load_split
+from wellposed.train._splits import load_split, normalized
 from wellposed.train._step import Tally, evaluation_step
 
 
@@ -32,12 +32,15 @@ def evaluate(
 ) -> dict[str, float]:
     """Loss, and accuracy or the mean square of each target, of a run's model or of a model of yours.
 
-    ``dataset`` is a data set, or the name of a split of the run's own task, found below ``data``. The model is put back
+    ``dataset`` is a data set, or the name of a split of the run's own task, found below ``data``. Pixels are scaled as
+    the run's config says (``data.normalize``), for a model of yours as they come. The model is put back
     on its device and in its mode afterwards. Results do not depend on ``batch_size``, but for rounding.
     """
     if not isinstance(run, RunResult | SequenceModel):
         run = load_run(run)
     dataset = _split(run, dataset, data) if isinstance(dataset, str) else dataset
+    if isinstance(run, RunResult):
+        dataset = normalized(run.config.data, dataset)
     model = run.model() if isinstance(run, RunResult) else run
     first = next(model.parameters())
     here, training = first.device, model.training

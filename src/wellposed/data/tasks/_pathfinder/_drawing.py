@@ -43,7 +43,8 @@ def paint(canvas: NDArray[np.float64], paddle: NDArray[np.uint8], strokes: Strok
 def _marker(p: Parameters, y: int, x: int) -> NDArray[np.uint8]:
     """A disc drawn on the large grid, at a corner of the pixel rather than at its centre.
 
-    Kept, for it took a third of a picture's time, with the interpreter's lock held: 32 x 32 places are few.
+    Kept, for it took up to a third of a picture's time, with the interpreter's lock held: of Pathfinder's 32 x 32
+    places; Path-X has more than are kept, and other work to do.
     """
     side = p.antialias * p.size
     radius = p.antialias * p.marker_radius
