@@ -34,16 +34,28 @@ _RULES: tuple[tuple[str, str], ...] = (
     # s is a frequency, but for seconds and for the end of a genitive
     (r"(?<![\w'.<])(?:[nptlBCEGNUV]|ΔG|(?<!\d )s|st|sI|dt)(?![\w'>])", r"<var>\g<0></var>"),
 )
-_SET = [(re.compile(pattern), by) for pattern, by in _RULES]
+_COMPILED = [(re.compile(pattern), by) for pattern, by in _RULES]
 _WORDS = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_LETTERS)})(?![A-Za-z])")
 
 
+_NAME = re.compile(r"\b([a-z]\w*(?:-\w+)*-1e-?\d+(?:-\w+)*)")
+"""Of runs and starts, ``ablation-gamma-1e4-seed0``: no maths."""
+
+
 def set_maths(text: str) -> str:
-    """HTML, escaped, of a text that has its maths in ASCII, as it stands in records and on a terminal."""
+    """HTML, escaped, of a text that has its maths in ASCII, as it stands in records and on a terminal.
+
+    >>> set_maths("gamma = 1e-4, in gamma-1e-4-seed0")
+    'γ = 10<sup>−4</sup>, in gamma-1e-4-seed0'
+    """
+    return "".join(part if k % 2 else _set(part) for k, part in enumerate(_NAME.split(text)))
+
+
+def _set(text: str) -> str:
     text = html.escape(text, quote=False)
     for sign, by in _SIGNS.items():
         text = text.replace(sign, by)
     text = _WORDS.sub(lambda word: _LETTERS[word[0]], text)
-    for pattern, by in _SET:
+    for pattern, by in _COMPILED:
         text = pattern.sub(by, text)
     return text

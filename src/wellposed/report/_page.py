@@ -53,9 +53,9 @@ def render(template: str, **values: Any) -> str:
 
 
 def _forms(records: list[Record]) -> dict[str, str]:
-    """What tells two records of the same title apart: models trained in full, or their small stand-in."""
+    """What tells two records of the same title apart: trained models, or their small stand-in."""
     names = {record.experiment for record in records}
-    full = {name: "trained in full" for name in names if name.endswith("-full")}
+    full = {name: "trained models" for name in names if name.endswith("-full")}
     return full | {name.removesuffix("-full"): "small stand-in" for name in full if name.removesuffix("-full") in names}
 
 
