@@ -27,6 +27,7 @@ SIZES: list[Any] = [
     ("s4", S4_64, 64, 1024, 128),
     ("s5ptd", S5_256 | BOTH | LOUD, 2, 16384, 128),
     ("s5", S5_256 | LOUD, 50, 1024, 512),
+    ("s5ptd", {"d_state": 256, "blocks": 8} | BOTH | LOUD, 64, 1024, 192),  # Pathfinder: no power of two
 ]
 ERRORS = {"highest": 5e-6, "high": 3e-3, "bf16": 3e-2}
 """At most, by norm: float32, ten bits of each factor, eight."""
