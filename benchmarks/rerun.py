@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from wellposed import presets
+from wellposed._files import check_file, write_whole
+from wellposed.errors import WellposedError
 from wellposed.experiments import run_full, save_record
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._run_facts import fingerprint
@@ -32,6 +34,8 @@ BAR = 0.3
 
 def finished_line(path: Path, record: Record, name: str) -> dict[str, Any]:
     """What the record says of a finished run that tells classes."""
+    if not isinstance(record.data.get("runs"), list):
+        raise SystemExit(f"{path} is no record of trained runs: name one that ends in -full")
     lines = {line["name"]: line for line in record.data["runs"] if line["finished"]}
     if name not in lines:
         raise SystemExit(f"{path} tells of no finished run {name}, but of {', '.join(lines)}")
@@ -47,7 +51,7 @@ def job_of(record: Record, line: dict[str, Any]) -> Job:
         seeds=(line["seed"],),
         epochs=line["of_epochs"] if f"-{line['of_epochs']}epochs" in line["name"] else None,
         precision=next((word for word in get_args(Precision) if f"precision = {word}" in line["changed"]), None),
-        shrink=presets.tiny if record.data.get("tiny") else lambda config: config,
+        tiny=record.data.get("tiny", False),
     )
     plain = line["preset"].removeprefix("tiny-")
     room = record.experiment.removesuffix("-full").replace("-", "_")
@@ -108,6 +112,15 @@ def main() -> None:
     options = parser.parse_args()
     if options.path and not options.name:
         parser.error(f"name the runs of {options.path} that are to be made again")
+    try:
+        if options.record:
+            check_file(options.record)
+        _rerun(options)
+    except WellposedError as error:
+        raise SystemExit(f"rerun: {error}") from None
+
+
+def _rerun(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
         folder, path, names, data = Path(temporary), options.path, options.name, options.data
@@ -128,8 +141,7 @@ def _keep(path: Path, rows: list[dict[str, Any]], seconds: float) -> None:
     """After each run, so that a later one that fails takes none with it."""
     command = " ".join(["python benchmarks/rerun.py", *sys.argv[1:]])
     made = provenance(command, seconds, seed=rows[0]["seed"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"bar": BAR, "rows": rows, "provenance": made}, indent=1) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps({"bar": BAR, "rows": rows, "provenance": made}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

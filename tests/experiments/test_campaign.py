@@ -424,7 +424,14 @@ def test_the_ablation_of_tiny_models(places: dict[str, Any], monkeypatch: pytest
 def a_run(preset: str, seed: int, accuracy: float, changed: str = "", **facts: Any) -> dict[str, Any]:
     """As records tell of it."""
     about = {"name": f"{preset}-seed{seed}", "preset": preset, "changed": changed, "seed": seed, "finished": True}
-    about |= {"epochs": 40, "best_epoch": 38, "test": {"accuracy": accuracy}, "parameters": 1000, "device_minutes": 3.0}
+    about |= {
+        "epochs": 40,
+        "of_epochs": 40,
+        "best_epoch": 38,
+        "test": {"accuracy": accuracy},
+        "parameters": 1000,
+        "device_minutes": 3.0,
+    }
     return about | {"hardware": "H200"} | facts
 
 
@@ -573,7 +580,8 @@ def test_an_earlier_result_stays_until_its_run_is_made_anew(tmp_path: Path):
     assert [(row["accuracies"], row["changed"]) for row in told["rows"]] == [([88.0], "as the preset was before")]
     assert "lra-text-s5ptd" in told["missing"]
     now = fingerprint(campaign.job(preset("lra-text-s5ptd"), 0).config)
-    new = old | {"config": now, "test": {"accuracy": 0.89}}
+    preset_now = fingerprint(preset("lra-text-s5ptd"))
+    new = old | {"config": now, "preset_config": preset_now, "test": {"accuracy": 0.89}}
     both = replace(campaign, before={"runs": [old, new], "missing": []})
     told = lra.full(both).data
     assert [row["accuracies"] for row in told["rows"]] == [[89.0]]
@@ -670,7 +678,7 @@ def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):
         config = preset(f"tiny-scifar-{layer}")
         place = tmp_path / "runs" / f"scifar-{layer}-seed0"
         run(config, place, data=tmp_path / "data", minutes=minutes, device="cpu", progress=False, summary=False)
-    record = run_full("certificates", runs=tmp_path / "runs")
+    record = run_full("certificates", runs=tmp_path / "runs", tiny=True)
     assert record.data["missing"] == ["scifar-s5-seed0"]
     assert "1 of 3 runs" in record.finding
     s4d, ptd = record.data["models"]
@@ -688,11 +696,11 @@ def test_certificates_of_whatever_is_in_a_folder(tmp_path: Path):
     figure_svg("certificates-full", record.data | {"models": []})
     save_record(record, tmp_path)
     (tmp_path / "empty").mkdir()
-    assert run_full("certificates", runs=tmp_path / "empty", records=tmp_path).data == record.data
+    assert run_full("certificates", runs=tmp_path / "empty", records=tmp_path, tiny=True).data == record.data
     config = preset("tiny-scifar-s4d").replace(label_smoothing=0.1)
     options: dict[str, Any] = {"data": tmp_path / "data", "device": "cpu", "progress": False, "summary": False}
     run(config, tmp_path / "empty" / "scifar-s4d-seed0", minutes=1e-6, **options)
-    other = run_full("certificates", runs=tmp_path / "empty", records=tmp_path)
+    other = run_full("certificates", runs=tmp_path / "empty", records=tmp_path, tiny=True)
     assert other.data["missing"] == ["scifar-s4d-seed0", "scifar-s5-seed0"]  # what was certified was another model
     assert [model["name"] for model in other.data["models"]] == ["scifar-s4ptd-seed0"]
 

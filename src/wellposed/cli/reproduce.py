@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,7 +55,7 @@ def reproduce(
         slim: With --full, keep only what going on needs: a tenth of the space.
     """
     from wellposed.experiments import NAMES, get, run, run_full
-    from wellposed.experiments._registry import check_full
+    from wellposed.experiments._registry import check_full, going_on
     from wellposed.records import save_record
     from wellposed.report import read_records
 
@@ -76,8 +77,13 @@ def reproduce(
     done: list[str] = []
     with keeping(lambda: _kept(done, folder, runs if full else None)):
         for name in names or NAMES:
-            made = run_full(name, say=print, **options) if full else run(name, track=track_steps(name), brief=not names)
-            save_record(made, folder)
+            with going_on(folder, name) if full else nullcontext():
+                made = (
+                    run_full(name, say=print, **options)
+                    if full
+                    else run(name, track=track_steps(name), brief=not names)
+                )
+                save_record(made, folder)
             done.append(name)
     print(f"report: {show_verdicts(read_records(folder), out)}")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
 from wellposed._files import check_folder
 from wellposed.errors import WellposedError
 from wellposed.experiments import NAMES, Record, get, run, run_full, save_record
+from wellposed.experiments._registry import going_on
 from wellposed.train._config import Precision
 
 
@@ -19,8 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         get(asked.name)
         check_folder(asked.records)  # before anything runs
-        record = _made(asked)
-        path = save_record(record, asked.records)
+        with going_on(asked.records, asked.name) if asked.full else nullcontext():
+            record = _made(asked)
+            path = save_record(record, asked.records)
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
     except KeyboardInterrupt:

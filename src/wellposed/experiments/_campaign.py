@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,17 @@ from wellposed.errors import ArgumentError, RecordError
 from wellposed.experiments._measured import Measured, TimeIsUp
 from wellposed.experiments._run_facts import fingerprint
 from wellposed.experiments._training import shortened, train
+from wellposed.presets import tiny
 from wellposed.train import RunConfig, RunResult, load_run
+from wellposed.train._checkpoint import LAST, PREVIOUS, read_checkpoint
 from wellposed.train._config import Precision
-from wellposed.train._folder import CONFIG, check_resumable, epoch_folder
+from wellposed.train._folder import CHECKPOINTS, CONFIG, check_resumable, epoch_folder, only_one
 from wellposed.train._sweep_result import reason
 
 _RESERVE_MINUTES = 0.3
 """Of a slice, to measure kept epochs of runs that are to be continued."""
 _FOR_GOING_ON = ("checkpoints", "best", "epochs")
 """Nine tenths of a folder; the models before and after training stay, and all that was logged and measured."""
-_LAST = "last.safetensors"
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class Campaign:
     """Data of the record that an earlier slice has left, perhaps on another machine."""
     at_once: int = 1
     """Runs that are trained side by side, each in a process of its own: a small model does not fill a card."""
-    shrink: Callable[[RunConfig], RunConfig] = field(default=lambda config: config)
-    """Applied to every config: ``presets.tiny``, to try an experiment in seconds."""
+    tiny: bool = False
+    """Whether every config is made small, to try an experiment in seconds."""
     slim: bool = False
     """Whether runs give up what is not needed any more: measured ones their checkpoints, others all but the last."""
     say: Callable[[str], None] = field(default=lambda line: None)
@@ -76,9 +78,13 @@ class Campaign:
             name, config = f"{name}-{self.epochs}epochs", shortened(config, self.epochs)
         if self.precision is not None and self.precision != config.precision:
             name, config = f"{name}-{self.precision}", config.replace(precision=self.precision)
-        name, config = f"{name}-seed{seed}", self.shrink(config).replace(seed=seed)
+        name, config = f"{name}-seed{seed}", (tiny(config) if self.tiny else config).replace(seed=seed)
         kept = tuple(epoch for epoch in keep if epoch < config.epochs)
         return Job(name, config.replace(evaluation=config.evaluation.replace(keep=(*kept, config.epochs))))
+
+    def concerns(self, config: RunConfig) -> bool:
+        """Whether a run found in a folder may be told of: tiny models and others know nothing of each other."""
+        return config.name.startswith("tiny-") == self.tiny
 
     def work(
         self,
@@ -95,18 +101,24 @@ class Campaign:
         early = measure_epoch if self.slim else None
         learns_until = replace(self, reserve=min(_RESERVE_MINUTES, 0.1 * self.minutes_left)) if early else self
         groups = list(groups)
+        every = [[job for job in jobs if self.is_wanted(job)] for jobs in groups]
         for job in (job for jobs in groups for job in jobs):
             # Also where it is not wanted now, for it is told of: perhaps a tiny model, finished long ago.
             if (self.runs / job.name / CONFIG).exists():
-                check_resumable(self.runs / job.name, job.config)
-        every = [[job for job in jobs if self.is_wanted(job)] for jobs in groups]
+                check_resumable(self.runs / job.name, job.config, "Remove it, or name another folder for the runs")
+        if not any(every):
+            names = dict.fromkeys(job.config.name for jobs in groups for job in jobs)
+            raise ArgumentError(f"only = {', '.join(self.only)} is none of the presets here: {', '.join(names)}")
         try:
             for jobs in self._batches(every):
                 train(learns_until, jobs)
                 for job in jobs:
-                    self._measure(job, measure)
-                    if early:
-                        self._measure_early(job, early)
+                    try:
+                        self._measure(job, measure)
+                        if early:
+                            self._measure_early(job, early)
+                    except RecordError as error:  # the others need not wait for it; the record will miss it
+                        self.say(f"{job.name} cannot be measured: {error}")
         except TimeIsUp:
             return
         finally:
@@ -132,7 +144,8 @@ class Campaign:
 
     def _measure(self, job: Job, measure: Callable[[RunResult, Measured], object]) -> None:
         done = self.result(job)
-        if done is None or not done.finished:
+        known = self.recorded(job)
+        if done is None or not done.finished or (known is not None and self._is_complete(known)):
             return
         measure(done, self.measured(job))
         if self.slim:
@@ -151,15 +164,23 @@ class Campaign:
                 shutil.rmtree(folder)
 
     def _thin_out(self, job: Job) -> None:
-        """A finished run needs no checkpoint; of one to be continued the last holds the best weights too."""
+        """A finished run needs no checkpoint; of one to be continued the last holds the best weights too.
+
+        Not of one at which another process is at work, nor where the last cannot be read.
+        """
         folder = self.runs / job.name
-        finished, last = self.finished(job), folder / "checkpoints" / _LAST
-        if not finished and not last.exists():
+        checkpoints = folder / CHECKPOINTS
+        if not checkpoints.exists():
             return
-        shutil.rmtree(folder / "best", ignore_errors=True)
-        for path in (folder / "checkpoints").glob("*"):
-            if finished or path != last:
-                path.unlink()
+        with suppress(RecordError), only_one(folder):
+            if self.finished(job):
+                names = (LAST, PREVIOUS)
+            else:
+                read_checkpoint(checkpoints / LAST)
+                names = (PREVIOUS,)
+            shutil.rmtree(folder / "best", ignore_errors=True)
+            for name in names:
+                (checkpoints / name).unlink(missing_ok=True)
 
     def finished(self, job: Job) -> bool:
         """Whether it is trained to the end."""

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wellposed._files import write_whole
+from wellposed._files import locked, make_folder, write_whole
+from wellposed.errors import RecordError
 from wellposed.experiments._training import LEAST_MINUTES
+from wellposed.train._folder import read_json
 
 if TYPE_CHECKING:
     from wellposed.experiments._campaign import Campaign
@@ -26,7 +28,7 @@ class Measured:
 
     def __init__(self, path: Path, campaign: Campaign) -> None:
         self._path, self._campaign, self._told = path, campaign, False
-        self._values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        self._values = _read(path)
 
     def __call__(self, name: str, compute: Callable[[], Any]) -> Any:
         """The value of that name, computed if there is none yet and time is left."""
@@ -40,13 +42,24 @@ class Measured:
         return self._values[name]
 
     def put(self, name: str, value: Any) -> None:
-        """Keep a value, in the place of another of that name."""
-        self._values[name] = rounded(value)
-        write_whole(self._path, json.dumps(self._values) + "\n")
+        """Keep a value, in the place of another of that name; what another process has measured meanwhile stays."""
+        make_folder(self._path.parent)
+        with locked(self._path.parent / ".measured.lock", wait=True):
+            self._values = _read(self._path) | {name: rounded(value)}
+            write_whole(self._path, json.dumps(self._values) + "\n")
 
     def get(self, name: str) -> Any:
         """The value, or ``None``."""
         return self._values.get(name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        return read_json(path)
+    except RecordError as error:
+        raise RecordError(f"{error}; remove it, and what it held is measured again") from None
 
 
 def rounded(value: Any) -> Any:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from wellposed import presets
 from wellposed._checks import positive_int
-from wellposed._files import check_folder
-from wellposed.errors import ArgumentError, UnknownNameError
+from wellposed._files import check_folder, locked, make_folder
+from wellposed.errors import ArgumentError, RecordError, UnknownNameError
 from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.records import Record, load_record, provenance
@@ -93,18 +94,20 @@ def run_full(
     measured, and of others all checkpoints but the last.
     """
     experiment, start = get(name), time.monotonic()
+    if minutes is not None and not minutes > 0:
+        raise ArgumentError(f"minutes = {minutes} leaves no time: it is a number above 0")
     campaign = Campaign(
         check_full(name, runs),
         data,
         deadline=float("inf") if minutes is None else start + 60 * minutes,
         device=device,
-        seeds=tuple(experiment.seeds if seeds is None else seeds),
+        seeds=tuple(dict.fromkeys(experiment.seeds if seeds is None else seeds)),
         epochs=None if epochs is None else positive_int(epochs, "epochs"),
         precision=precision,
         only=_presets(only),
         before=_before(records, f"{name}{FULL}", tiny=tiny),
         at_once=positive_int(at_once, "at_once"),
-        shrink=presets.tiny if tiny else lambda config: config,
+        tiny=tiny,
         slim=slim,
         say=say,
     )
@@ -126,10 +129,26 @@ def run_full(
 def _before(folder: Path | None, name: str, *, tiny: bool) -> dict[str, Any]:
     """Data of the record that is to be continued; tiny models and others know nothing of each other."""
     path = None if folder is None else folder / f"{name}.json"
-    data = load_record(path).data if path is not None and path.exists() else {}
+    if path is None or not path.exists():
+        return {}
+    record = load_record(path)
+    data = record.data
+    if record.experiment != name:
+        raise ArgumentError(f"{path} is a record of {record.experiment}: name another folder, or move it away")
+    if data and not _is_whole(data):
+        raise RecordError(f"{path} is damaged: its data do not tell of runs; move it away, or bring a copy back")
     if tiny and data and not data.get("tiny", False):
         raise ArgumentError(f"{path} is of models at full size, which tiny ones would replace: name another folder")
     return data if data.get("tiny", False) == tiny else {}
+
+
+def _is_whole(data: Any) -> bool:
+    """Whether there is in it what a campaign goes on from."""
+    runs, keys = (
+        data.get("runs") if isinstance(data, dict) else None,
+        {"name", "seed", "of_epochs", "epochs", "finished"},
+    )
+    return isinstance(runs, list) and "missing" in data and all(isinstance(r, dict) and keys <= r.keys() for r in runs)
 
 
 def _presets(names: Sequence[str]) -> tuple[str, ...]:
@@ -139,6 +158,21 @@ def _presets(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+@contextmanager
+def going_on(records: Path, name: str) -> Iterator[None]:
+    """Hold the record of a full form until it is saved: of two commands the later would undo what the other adds."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(make_folder(_no_file(records)) / f".{name}.lock"))
+        except BlockingIOError:
+            raise RecordError(
+                f"another command is at work on the record of {name} in {records}: wait for it, or name another folder"
+            ) from None
+        except OSError as error:
+            raise RecordError(f"cannot write to {records}: {error.strerror or error}; name another folder") from None
+        yield
+
+
 def check_full(name: str, runs: Path | None) -> Path:
     """Refuse what ``run_full`` would refuse, before any folder is made; the folder of the runs."""
     if get(name).full is None:
@@ -146,7 +180,13 @@ def check_full(name: str, runs: Path | None) -> Path:
         raise ArgumentError(f"{name} needs no training: leave --full out; it is for {', '.join(having)}")
     if runs is None:
         raise ArgumentError("the full form trains models and keeps them: name a folder with --runs DIR")
-    return check_folder(runs)
+    return _no_file(check_folder(runs))
+
+
+def _no_file(folder: Path) -> Path:
+    if folder.exists() and not folder.is_dir():
+        raise RecordError(f"{folder} is a file: name a folder")
+    return folder
 
 
 def _record(name: str, experiment: Experiment, result: Result, made: dict[str, Any]) -> Record:

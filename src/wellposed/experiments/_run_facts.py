@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wellposed.errors import UnknownNameError
 from wellposed.experiments._measured import rounded
-from wellposed.experiments._training import CARD
+from wellposed.experiments._training import card_minutes
 from wellposed.presets import fields_of, preset
-from wellposed.train import DataConfig, RunConfig
-from wellposed.train._folder import FREE
+from wellposed.presets._fingerprint import ASIDE, fingerprint, preset_fingerprint
+from wellposed.train import RunConfig
 from wellposed.train._sweep_result import reason
 
 if TYPE_CHECKING:
     from wellposed.experiments._campaign import Campaign, Job
-
-_ASIDE = (*FREE, "seed")
-"""Fields that a run has of itself, whatever its preset."""
 
 
 def described(campaign: Campaign, jobs: Iterable[Job]) -> list[dict[str, Any]]:
@@ -41,7 +37,7 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
         "of_epochs": job.config.epochs,
         "finished": done is not None and done.finished,
     }
-    if failed := reason(campaign.runs / job.name)[0]:
+    if not about["finished"] and (failed := reason(campaign.runs / job.name)[0]):
         about["failed"] = failed
     path = campaign.runs / job.name / "record.json"
     if done is None or not path.exists():
@@ -53,31 +49,12 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
         "test": rounded(data["test"]),
         "parameters": data["parameters"],
         "run_minutes": data["device_minutes"],
-        "device_minutes": campaign.measured(job).get(CARD) or data["device_minutes"],
+        "device_minutes": rounded(card_minutes(campaign, job, done.seconds)),
         "commit": made["commit"],
         "date": made["date"],
         "hardware": made["hardware"]["gpu"] or made["hardware"]["cpu"],
         "torch": made["versions"]["torch"],
     }
-
-
-def fingerprint(config: RunConfig) -> str:
-    """The same for runs that learn the same but for their seed: presets may change after a record is made.
-
-    Of what a config says beyond the defaults: a field that is new to the library leaves older runs what they were.
-    """
-    usual = dict(fields_of(RunConfig(data=DataConfig(task=config.data.task))))
-    own = ((name, value) for name, value in fields_of(config) if name not in _ASIDE)
-    fields = sorted((name, value) for name, value in own if usual.get(name) != value or name == "data.task")
-    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
-
-
-def preset_fingerprint(name: str) -> str | None:
-    """Of a preset as it is now; none where a run is named otherwise."""
-    try:
-        return fingerprint(preset(name))
-    except UnknownNameError:
-        return None
 
 
 def changed(config: RunConfig) -> str:
@@ -87,8 +64,25 @@ def changed(config: RunConfig) -> str:
     except UnknownNameError:
         return "not a preset"
     fields = dict(fields_of(config))
-    names = [name for name in {**usual, **fields} if name not in _ASIDE and usual.get(name) != fields.get(name)]
+    names = [name for name in {**usual, **fields} if name not in ASIDE and usual.get(name) != fields.get(name)]
     return ", ".join(f"{name} = {fields.get(name, 'none')}" for name in names)
+
+
+def one_of_each(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of runs of the same config and seed the one that has come furthest: a copied folder is no other seed.
+
+    The oldest lines have no fingerprint, and are what their names say.
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in lines:
+        key = (line["config"], line["seed"]) if "config" in line else (line["name"],)
+        if key not in found or _how_far(line) > _how_far(found[key]):
+            found[key] = line
+    return list(found.values())
+
+
+def _how_far(line: dict[str, Any]) -> tuple[bool, int]:
+    return line["finished"], line["epochs"]
 
 
 def summed(about: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from wellposed.experiments._measured import rounded
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
 from wellposed.experiments._run_facts import changed
 from wellposed.nn import SequenceModel
+from wellposed.presets import PRESETS
 from wellposed.train import DataConfig, RunResult
 from wellposed.train._result import load_model
 from wellposed.train._splits import load_split
@@ -88,6 +89,8 @@ def ship(run: RunResult, folder: Path = WEIGHTS) -> Path:
         raise ArgumentError(
             f"{run.folder} was trained on {config.data.task}, which cannot be generated: {', '.join(FRESH)} can"
         )
+    if config.name not in PRESETS:
+        raise ArgumentError(f"{run.folder} is called {config.name!r}, which is no preset: its card would say nothing")
     weights, described = _halved(run)
     if len(weights) > LIMIT:
         much = f"{len(weights) / 1e6:.2f} MB, over {LIMIT / 1e6:g} MB"

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from wellposed.errors import NotFiniteError
+from wellposed.errors import NotFiniteError, RecordError
 from wellposed.presets._tasks import shape_of
 from wellposed.train import RunConfig, run, sweep
+from wellposed.train._folder import FAILED
 from wellposed.train._sweep_result import note_failure
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ LEAST_MINUTES = 0.05
 """What is worth beginning for: three seconds."""
 _LONGEST_WARMUP = 0.2
 """Share of a run cut short that its warm-up may take without being cut too."""
-CARD = "card minutes"
-"""The name under which a run's share of the device's time is kept."""
+CARD = "card"
+"""The name under which a run's share of the device's time is kept, and how many of its seconds that is for."""
 
 
 def train(campaign: Campaign, jobs: Sequence[Job]) -> None:
@@ -40,13 +41,23 @@ def _charged(campaign: Campaign, jobs: Sequence[Job], work: Callable[[Campaign, 
     if campaign.minutes_left - campaign.reserve < LEAST_MINUTES:
         return
     began, before = time.monotonic(), [_seconds(campaign, job) for job in jobs]
-    work(campaign, jobs)
-    minutes = (time.monotonic() - began) / 60
-    spent = [_seconds(campaign, job) - first for job, first in zip(jobs, before, strict=True)]
-    for job, seconds in zip(jobs, spent, strict=True):
-        if seconds > 0:
-            measured = campaign.measured(job)
-            measured.put(CARD, (measured.get(CARD) or 0.0) + minutes * seconds / sum(spent))
+    try:
+        work(campaign, jobs)
+    finally:  # a signal ends it too
+        minutes = (time.monotonic() - began) / 60
+        after = [_seconds(campaign, job) for job in jobs]
+        # A run that has gone back to an older checkpoint has less behind it than before.
+        spent = [max(now - first, 0.0) for first, now in zip(before, after, strict=True)]
+        for job, first, now, seconds in zip(jobs, before, after, spent, strict=True):
+            if seconds > 0:
+                charged = card_minutes(campaign, job, first) + minutes * seconds / sum(spent)
+                campaign.measured(job).put(CARD, {"minutes": charged, "seconds": now})
+
+
+def card_minutes(campaign: Campaign, job: Job, seconds: float) -> float:
+    """A run's share of the device's time so far; what a killed slice could not share out counts in full."""
+    told = campaign.measured(job).get(CARD) or {"minutes": 0.0, "seconds": 0.0}
+    return told["minutes"] + max(seconds - told["seconds"], 0.0) / 60
 
 
 def _seconds(campaign: Campaign, job: Job) -> float:
@@ -76,6 +87,7 @@ def _train_alone(campaign: Campaign, jobs: Sequence[Job]) -> None:
     """One after the other, in this process."""
     for job in jobs:
         campaign.say(f"training {job.name}")
+        (campaign.runs / job.name / FAILED).unlink(missing_ok=True)
         try:
             run(
                 job.config,
@@ -89,6 +101,8 @@ def _train_alone(campaign: Campaign, jobs: Sequence[Job]) -> None:
         except NotFiniteError as error:  # the others need not wait for it; the record will miss it
             note_failure(campaign.runs / job.name, str(error), again=False)
             campaign.say(f"{job.name} has failed: {error}")
+        except RecordError as error:  # nor for a folder that cannot be read or written
+            campaign.say(f"{job.name} cannot go on: {error}")
 
 
 def _minutes(campaign: Campaign) -> float | None:

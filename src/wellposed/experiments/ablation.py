@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from wellposed.errors import RecordError
 from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, SCALE, Start, order, random_ones
 from wellposed.experiments._ablation_findings import best_size, of_accuracy, of_condition, responses
 from wellposed.experiments._campaign import Campaign, Job
@@ -118,11 +118,15 @@ def _how_long(epochs: int, usual: int, seeds: int) -> str:
 
 def _certify(campaign: Campaign, jobs: Sequence[Job]) -> None:
     """As ``certificates`` does: last, for it takes no GPU."""
-    with suppress(TimeIsUp):
-        for job in filter(campaign.is_wanted, jobs):
-            done = campaign.result(job)
+    for job in filter(campaign.is_wanted, jobs):
+        done = campaign.result(job)
+        try:
             if done is not None:
                 certify(done, campaign.measured(job))
+        except TimeIsUp:
+            return
+        except RecordError as error:
+            campaign.say(f"{job.name} cannot be measured: {error}")
 
 
 def _known(campaign: Campaign, job: Job) -> dict[str, Any] | None:

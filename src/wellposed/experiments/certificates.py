@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 
+from wellposed.errors import RecordError
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._measured import Measured, TimeIsUp, rounded
-from wellposed.experiments._run_facts import described, summed, unfinished
+from wellposed.experiments._run_facts import described, one_of_each, summed, unfinished
 from wellposed.nn import SequenceModel, StateSpaceLayer
 from wellposed.presets import preset, tiny
 from wellposed.records import Claim
@@ -72,7 +72,7 @@ def run_quick(track: Callable, seed: int) -> Result:
         for layer in track(PAIRS[0]):
             config = _small(preset(f"scifar-{layer}-trained")).replace(seed=seed)
             run(config, campaign.runs / layer, data=folder, device="cpu", progress=False, summary=False)
-        data: dict[str, Any] = _certified(campaign) | {"form": "quick"}
+        data: dict[str, Any] = _certified(campaign, list_runs(campaign.runs)) | {"form": "quick"}
     claims, words = _judged(data["models"])
     how = (
         f"Two layers of 16 channels and 32 states, trained for {_QUICK_EPOCHS} epochs of 64 short waves: a small "
@@ -90,26 +90,31 @@ def _small(config: RunConfig) -> RunConfig:
 
 def full(campaign: Campaign) -> Result:
     """Every finished run of a folder, whichever experiment made it, and those that were certified before."""
-    data: dict[str, Any] = _certified(campaign) | {"form": "full"}
+    runs = [each for each in list_runs(campaign.runs) if campaign.concerns(each.config)]
+    data: dict[str, Any] = _certified(campaign, runs) | {"form": "full"}
     claims, words = _judged(data["models"])
     return Result(words + unfinished(data["missing"], len(data["runs"])), claims, data)
 
 
-def _certified(campaign: Campaign) -> dict[str, Any]:
+def _certified(campaign: Campaign, done: Sequence[RunResult]) -> dict[str, Any]:
     """The data of the record."""
-    done = list_runs(campaign.runs)
     jobs = [Job(each.folder.name, each.config) for each in done]
     models = []
     for job, each in zip(jobs, done, strict=True):
         measured = campaign.measured(job)
-        with suppress(TimeIsUp):  # what is known from before still counts
+        try:
             certify(each, measured)
+        except TimeIsUp:  # what is known from before still counts
+            pass
+        except RecordError as error:
+            campaign.say(f"{job.name} cannot be measured: {error}")
         models.append(_assembled(each, measured))
     before = {run["name"]: run for run in campaign.before.get("runs", ())}
-    lines = before | {run["name"]: run for run in described(campaign, jobs)}
+    found = before | {run["name"]: run for run in described(campaign, jobs)}
+    lines = {line["name"]: line for line in one_of_each(found.values())}
     # A certificate is of the run that the line is on: one of the same name may have come in its place.
-    same = [m for m in campaign.before.get("models", ()) if _same_config(before[m["name"]], lines[m["name"]])]
-    known = {m["name"]: m for m in (*same, *(m for m in models if m["after"] is not None))}
+    same = [m for m in campaign.before.get("models", ()) if _same_config(before[m["name"]], found[m["name"]])]
+    known = {m["name"]: m for m in (*same, *(m for m in models if m["after"] is not None)) if m["name"] in lines}
     data = summed(list(lines.values()))
     data["missing"] = [name for name in lines if name not in known]
     return data | {"models": list(known.values())}

@@ -72,7 +72,7 @@ def full(campaign: Campaign) -> Result:
     found = {part: [_known(campaign, job, part) for job in jobs] for part in _PARTS}
     data: dict[str, Any] = {"form": "full"}
     data |= {part: [each for each in some if each is not None] for part, some in found.items()}
-    data["maps"] = [each for each in data["maps"] if each["seed"] == campaign.seeds[0]]
+    data["maps"] = [each for each in data["maps"] if each["seed"] == min(campaign.seeds)]
     data |= summed(described(campaign, jobs))
     data["missing"] = [job.name for job, curve in zip(jobs, found["curves"], strict=True) if curve is None]
     claims, words = _judged(data["errors"], _FULL_BARS)

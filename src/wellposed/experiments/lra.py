@@ -23,10 +23,11 @@ from wellposed.experiments._lra_table import (
 )
 from wellposed.experiments._measured import Measured
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
-from wellposed.experiments._run_facts import described, preset_fingerprint, summed, unfinished
+from wellposed.experiments._run_facts import described, one_of_each, summed, unfinished
 from wellposed.experiments._shipped import shipped
 from wellposed.nn import LAYERS
 from wellposed.presets import PRESETS, estimate, preset
+from wellposed.presets._fingerprint import BEFORE, changes
 from wellposed.records import Claim, load_record
 from wellposed.train import RunConfig, RunResult, list_runs
 from wellposed.train._splits import load_split
@@ -45,7 +46,6 @@ ORDER = tuple(
 """What is trained unless told otherwise: the paper's models first, those they are compared with, the longest last."""
 SAMPLE = 2000
 """Sequences to measure noise with."""
-_BEFORE = "as the preset was before"
 RESULTS = Path(__file__).parents[3] / "results"
 """Of a checkout; elsewhere there is no such folder."""
 
@@ -90,7 +90,9 @@ def _fresh(found: dict[str, Any]) -> Claim:
     """Within what chance may do to so few sequences."""
     least = 100 * (found["card"] - 3 * found["deviation"])
     text = f"accuracy of {found['name']} on {found['items']} fresh sequences, per cent"
-    return Claim(text, 100 * found["clean"], least, 0.0, f"{PRESETS[found['name']].published:.2f}", kind="at least")
+    published = PRESETS[found["name"]].published
+    beside = "-" if published is None else f"{published:.2f}"
+    return Claim(text, 100 * found["clean"], least, 0.0, beside, kind="at least")
 
 
 def _parameters(task: str, layer: str) -> dict[str, Any]:
@@ -112,7 +114,7 @@ def known_runs(folder: Path) -> list[dict[str, Any]]:
     """The runs that the record of the full form tells of; of no meaning are those of tiny models."""
     path = folder / "lra-full.json"
     runs = load_record(path).data["runs"] if path.exists() else []
-    return [run | _outdated(run) for run in runs if run["preset"] == plain_name(run["preset"])]
+    return [run | {"changed": changes(run)} for run in runs if run["preset"] == plain_name(run["preset"])]
 
 
 # --- the full form
@@ -128,14 +130,15 @@ def full(campaign: Campaign) -> Result:
     campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
     runs = _all_runs(campaign, [job for group in groups for job in group])
     rows = table_rows(runs)
-    finished = {plain_name(row["preset"]) for row in rows if _BEFORE not in row["changed"]}
+    finished = {plain_name(row["preset"]) for row in rows if BEFORE not in row["changed"]}
     data: dict[str, Any] = {"form": "full", "rows": rows, "published": PUBLISHED}
     data |= {"grid": grid(rows), "table": as_text(rows)} | summed(runs)
     planned = [*dict.fromkeys((*wanted, *ORDER))]
-    data["missing"] = [name for name in planned if name not in finished]
+    unmeasured = [run["name"] for run in runs if run["finished"] and "noise" not in run and _is_of_systems(run)]
+    data["missing"] = [name for name in planned if name not in finished] + unmeasured
     words = in_words(rows) or "Nothing is finished yet. "
     cost = f"All runs together took {data['device_minutes']:.0f} minutes of the device."
-    return Result(words + cost + unfinished(data["missing"], len(planned)), claims_of(rows), data)
+    return Result(words + cost + unfinished(data["missing"], len(planned) + len(unmeasured)), claims_of(rows), data)
 
 
 def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
@@ -147,10 +150,19 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
         test = load_split(config, campaign.data, "test")
         return UnderNoise(done.model(), test, device=campaign.device, count=SAMPLE)
 
-    layer = LAYERS[done.config.model.get("layer", "s4ptd")]
-    if getattr(layer, "resonates", False):  # noise is made for layers that are systems
+    if _resonates(done.config):
         measured("sample clean", lambda: seen().clean)
         measured("sample layer noise", lambda: seen().layer().accuracy)
+
+
+def _resonates(config: RunConfig) -> bool:
+    """Whether the layers are systems, which noise is made for."""
+    return getattr(LAYERS[config.model.get("layer", "s4ptd")], "resonates", False)
+
+
+def _is_of_systems(line: dict[str, Any]) -> bool:
+    name = plain_name(line["preset"])
+    return name in PRESETS and _resonates(preset(name))
 
 
 def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -159,28 +171,15 @@ def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     Of a run that is made anew, as its preset has changed, the earlier result stays until there is another.
     """
     here = {job.name: job for job in jobs}
-    tiny = any(_is_tiny(job.config) for job in jobs)
     for each in list_runs(campaign.runs):
-        if plain_name(each.config.name).startswith("lra-") and _is_tiny(each.config) == tiny:
+        if plain_name(each.config.name).startswith("lra-") and campaign.concerns(each.config):
             here.setdefault(each.folder.name, Job(each.folder.name, each.config))
     found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
     ended = {name for name, run in found.items() if run["finished"]}
     told = campaign.before.get("runs", ())
     earlier = [run for run in told if run["name"] not in (ended if run["finished"] else found)]
-    runs = [*found.values(), *(run | _outdated(run) for run in earlier)]
-    return [run for run in runs if run["epochs"] or "failed" in run]
-
-
-def _is_tiny(config: RunConfig) -> bool:
-    return config.name != plain_name(config.name)
-
-
-def _outdated(run: dict[str, Any]) -> dict[str, str]:
-    """What is to be said of a run whose preset has changed since."""
-    then, now = run.get("preset_config"), preset_fingerprint(run["preset"])
-    if then in (None, now) or _BEFORE in run["changed"]:
-        return {}
-    return {"changed": ", ".join(filter(None, (run["changed"], _BEFORE)))}
+    runs = [run for run in (*found.values(), *earlier) if run["epochs"] or "failed" in run]
+    return one_of_each([run | {"changed": changes(run)} for run in runs])
 
 
 def _noise(campaign: Campaign, job: Job) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def groups(campaign: Campaign) -> list[list[Job]]:
         return campaign.job(preset(name), seed, keep=KEPT)
 
     found = [[job(f"scifar-{layer}", seed) for layer in pair] for seed in campaign.seeds for pair in PAIRS]
-    first = campaign.seeds[0]
+    first = min(campaign.seeds)
     found += [[job(f"scifar-{layer}-trained", first) for layer in pair] for pair in PAIRS]
     return [*found, [_other_scale(campaign, layer, first) for layer in PAIRS[0]]]
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from wellposed._files import write_whole
+from wellposed.errors import RecordError, WellposedError
 from wellposed.presets._page import page
 
 
@@ -15,7 +16,12 @@ def main() -> None:
     parser.add_argument("page", type=Path, help="the file to write, such as docs/presets.md")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of records (default: results)")
     arguments = parser.parse_args()
-    write_whole(arguments.page, page(arguments.results))
+    try:
+        if not arguments.results.is_dir():
+            raise RecordError(f"there is no folder {arguments.results}: name that of the records with --results")
+        write_whole(arguments.page, page(arguments.results))
+    except WellposedError as error:
+        raise SystemExit(f"wellposed: {error}") from None
 
 
 if __name__ == "__main__":

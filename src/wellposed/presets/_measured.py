@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wellposed.errors import WellposedError
+from wellposed.errors import RecordError, WellposedError
 from wellposed.presets._describe import fields_of
+from wellposed.presets._fingerprint import changes
 from wellposed.presets._table import PRESETS, preset
 from wellposed.train import RunConfig
 
@@ -23,7 +24,10 @@ def measured(results: Path) -> dict[str, str]:
     found: dict[str, list[tuple[float, str]]] = {}
     told: dict[tuple[str, str], tuple[str, float, str]] = {}
     for file in sorted(results.glob("*.json")):
-        record = json.loads(file.read_text(encoding="utf-8"))
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RecordError(f"{file} is damaged: {error}") from None
         run = _finished(record)
         if run is not None:
             config, accuracy = run
@@ -49,12 +53,13 @@ def _finished(record: Any) -> tuple[RunConfig, float] | None:
 def _told(record: Any) -> dict[tuple[str, str], tuple[str, float, str]]:
     """Preset, accuracy and what was changed of the runs that the record of an experiment tells of.
 
-    By their names and dates, for several experiments may tell of one run. Layers that start otherwise are other models.
+    By their names and dates, for several experiments may tell of one run. Layers that start otherwise are other models,
+    and a preset that has changed since is another preset.
     """
     data = record.get("data") if isinstance(record, dict) else None
     runs = data.get("runs", ()) if isinstance(data, dict) and data.get("form") == "full" else ()
     return {
-        (run["name"], run["date"]): (run["preset"], run["test"]["accuracy"], run["changed"])
+        (run["name"], run["date"]): (run["preset"], run["test"]["accuracy"], changes(run))
         for run in runs
         if run["finished"] and run["preset"] in PRESETS and "accuracy" in run.get("test", {})
         if "model.layer_options" not in run["changed"]

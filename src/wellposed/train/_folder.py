@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from wellposed._files import make_folder, write_whole
+from wellposed._files import locked, make_folder, write_whole
 from wellposed.errors import ArgumentError, RecordError
 from wellposed.train._checkpoint import ANEW
 from wellposed.train._config import RunConfig
@@ -25,9 +24,11 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
 INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
 FAILED = "failed.json"
 """Why a run of a sweep did not go on."""
+MEASURED = "measured.json"
+"""What experiments have found out about its model."""
 EPOCHS, TENSORBOARD = "epochs", "tensorboard"
 _LEFT = (EPOCHS, TENSORBOARD, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
-_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, *_LEFT)
+_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, MEASURED, *_LEFT)
 FREE = ("note", "name", "checkpoint_minutes", "graph", "compile", "evaluation.keep")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""
 
@@ -118,23 +119,23 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def check_resumable(folder: Path, config: RunConfig) -> None:
+def check_resumable(folder: Path, config: RunConfig, remedy: str = f"Choose another folder, or {ANEW}") -> None:
     """Refuse another config than that of the run in a folder, unless it never came to a checkpoint.
 
     Then there is nothing to go on from: data were missing, or the first step failed, and a field is put right.
     """
     before = read_config(folder)
     if (folder / RECORD).exists() or any((folder / CHECKPOINTS).glob("*.safetensors")):
-        _check_same(folder, before, config)
+        _check_same(folder, before, config, remedy)
 
 
-def _check_same(folder: Path, before: RunConfig, now: RunConfig) -> None:
+def _check_same(folder: Path, before: RunConfig, now: RunConfig, remedy: str) -> None:
     """A run goes on with what it was begun with."""
     then, new = (flat(each.to_dict()) for each in (before, now))
     other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in FREE)
     if other:
         changes = ", ".join(f"{name} was {then.get(name)!r}, is {new.get(name)!r}" for name in other[:5])
-        raise ArgumentError(f"{folder} holds a run of another config: {changes}. Choose another folder, or {ANEW}")
+        raise ArgumentError(f"{folder} holds a run of another config: {changes}. {remedy}")
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -149,21 +150,11 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
     """Refuse a second run in the same folder; a run that is killed lets go by itself."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(folder / ".lock"))
+        except BlockingIOError:
+            raise RecordError(f"another run is at work in {folder}: wait for it, or choose another folder") from None
+        except OSError as error:
+            raise RecordError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from None
         yield
-        return
-    try:
-        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise RecordError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise RecordError(f"another run is at work in {folder}: wait for it, or choose another folder") from None
-    try:
-        yield
-    finally:
-        os.close(handle)

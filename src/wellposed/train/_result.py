@@ -52,6 +52,8 @@ class RunResult:
         for name in (FINAL, "best"):
             if (self.folder / name / "config.json").exists():
                 return load_model(self.folder / name, device)
+        if self.finished:
+            raise RecordError(f"{self.folder} is finished, but its weights, in {FINAL}, are gone: bring a copy back")
         raise RecordError(f"{self.folder} has no model yet: it is written with a checkpoint after an evaluation")
 
     def model_at(self, epoch: int, device: Any = None) -> SequenceModel:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wellposed._checks import positive_int
 from wellposed.data import SequenceDataset
-from wellposed.errors import ArgumentError
+from wellposed.errors import ArgumentError, RecordError
 from wellposed.train._at_once import Splits, cores, default_at_once, work
 from wellposed.train._config import RunConfig
 from wellposed.train._folder import CONFIG, check_resumable, clear, make_run_folder, only_one
@@ -159,7 +159,10 @@ def _prepared(
 
 def _left(folder: Path, config: RunConfig, splits: Mapping[str, Splits]) -> float:
     """Work that is left to do for a run."""
-    done = load_run(folder).epoch / config.epochs if (folder / CONFIG).exists() else 0.0
+    try:
+        done = load_run(folder).epoch / config.epochs if (folder / CONFIG).exists() else 0.0
+    except RecordError:  # whoever trains it will say why
+        done = 0.0
     return work(config, splits[data_key(config.data)]) * (1 - done)
 
 

@@ -93,10 +93,16 @@ def load_sweep(folder: str | os.PathLike[str]) -> SweepResult:
 
 def result_of_sweep(folder: Path, names: list[str], failed: Mapping[str, str]) -> SweepResult:
     """The same of some of its runs; ``failed`` is what is known of failures, the rest is noted in their folders."""
-    runs = {name: load_run(folder / name) for name in names if (folder / name / CONFIG).exists()}
+    runs, unreadable = {}, {}
+    for name in names:
+        if (folder / name / CONFIG).exists():
+            try:
+                runs[name] = load_run(folder / name)
+            except RecordError as error:
+                unreadable[name] = str(error)
     open_ones = [name for name in names if name not in runs or not runs[name].finished]
     noted = {name: reason(folder / name) for name in open_ones}
-    failures = {name: why for name in open_ones if (why := failed.get(name) or noted[name][0])}
+    failures = {name: why for name in open_ones if (why := failed.get(name) or noted[name][0] or unreadable.get(name))}
     return SweepResult(folder, runs, failures, tuple(name for name in open_ones if noted[name][1]))
 
 
