@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from wellposed import presets
-from wellposed._files import check_file, write_whole
+from wellposed._files import check_file, check_folder, write_whole
 from wellposed.errors import WellposedError
 from wellposed.experiments import run_full, save_record
 from wellposed.experiments._campaign import Campaign, Job
@@ -115,6 +115,7 @@ def main() -> None:
     try:
         if options.record:
             check_file(options.record)
+            check_folder(options.record.parent)
         _rerun(options)
     except WellposedError as error:
         raise SystemExit(f"rerun: {error}") from None

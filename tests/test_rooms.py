@@ -43,9 +43,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "_checks": set(),
     "_files": set(),
+    "_locks": set(),
 }
 """Which rooms each room may know. Some are still to come."""
-EVERYONES = {"errors", "_checks", "_files", "__version__"}
+EVERYONES = {"errors", "_checks", "_files", "_locks", "__version__"}
 
 CORE = {"torch", "numpy", "scipy", "safetensors"}
 EXTRAS = {"tyro", "rich", "matplotlib", "jinja2", "control", "numba", "PIL", "triton", "lightning_fabric"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +51,6 @@ def make_folder(folder: Path) -> Path:
     """Create a folder unless it is there; the one it lies in must be."""
     check_folder(folder).mkdir(exist_ok=True)
     return folder
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file, which who is killed lets go by itself; BlockingIOError where another holds it."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(handle)
 
 
 def replace_whole(path: Path, content: str | bytes) -> None:

@@ -376,7 +376,7 @@ def test_the_ablation_tells_what_training_made_of_the_largest_response():
     points += [{"kind": "gamma", "name": "gamma-1e3", "rel": 1e-3, "accuracy": 0.5}]  # not certified
     assert _ablation_findings.responses(points) == (
         " The largest response of any layer is 4 to 6 before training, over 3 sizes, and after it 2 at 1, 20 at 0.1, "
-        "300 at 0.01 (controls: s4d 66)."
+        "300 at 0.01 (controls: s4d 66). 1 of 6 runs are not certified."
     )
     assert _ablation_findings.responses(points[:1]) == ""
 

@@ -19,7 +19,7 @@ from wellposed.experiments._training import CARD, card_minutes
 from wellposed.presets import preset, tiny
 from wellposed.presets._fingerprint import changes, preset_fingerprint
 from wellposed.presets._measured import measured as accuracies
-from wellposed.train import load_run, run, sweep
+from wellposed.train import load_run, run
 from wellposed.train._folder import only_one
 
 
@@ -61,8 +61,10 @@ def test_two_that_measure_one_run_keep_what_both_find(campaign: Campaign):
     assert [campaign.measured(job).get(name) for name in "abc"] == [1.0, 2.0, 3.0]
     path = campaign.runs / job.name / "measured.json"
     path.write_text("")
-    with pytest.raises(RecordError, match=r"measured.json is damaged.*remove it, and what it held is measured again"):
-        campaign.measured(job)
+    said: list[str] = []
+    assert replace(campaign, say=said.append).measured(job).get("a") is None
+    assert "damaged-measured.json now, and measured again" in said[0]
+    assert (campaign.runs / job.name / "damaged-measured.json").exists()
 
 
 def test_what_was_measured_goes_with_the_run_it_was_measured_on(campaign: Campaign):
@@ -115,23 +117,31 @@ def test_minutes_of_a_killed_slice_count(campaign: Campaign, monkeypatch: pytest
     assert campaign.measured(other).get(CARD)["minutes"] > 0
 
 
-def test_one_run_that_cannot_go_on_does_not_stop_the_others(campaign: Campaign):
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize(
+    "what", ["checkpoints", "config.json", "measured.json", "failed.json", "record.json", "folder"]
+)
+def test_one_run_that_is_damaged_does_not_stop_the_others(campaign: Campaign, what: str, at_once: int):
     said: list[str] = []
-    campaign = replace(campaign, say=said.append)
-    bad, good = jobs_of(campaign, 0, 1)
+    campaign = replace(campaign, say=said.append, at_once=at_once)
+    bad, good, other = jobs_of(campaign, 0, 1, 2)
     folder = begun(campaign, bad)
-    for name in ("last", "previous"):
-        damage(folder / "checkpoints" / f"{name}.safetensors")
+    if what == "checkpoints":
+        for name in ("last", "previous"):
+            damage(folder / what / f"{name}.safetensors")
+    elif what == "folder":
+        shutil.rmtree(folder)
+        folder.write_text("")
+    else:
+        (folder / what).write_text("{")
     (campaign.runs / good.name).mkdir()
     (campaign.runs / good.name / "failed.json").write_text('{"why": "its process was killed", "again": true}')
-    work(campaign, bad, good)
-    assert any(f"{bad.name} cannot go on" in line and "can be read" in line for line in said)
-    assert [campaign.finished(job) for job in (bad, good)] == [False, True]
-    assert "failed" not in described(campaign, [good])[0]
-    together = sweep({job.name: job.config for job in (bad, *jobs_of(campaign, 2))}, campaign.runs, at_once=2,
-                     data=campaign.data, device="cpu", progress=False)  # fmt: skip
-    assert list(together) == [jobs_of(campaign, 2)[0].name]
-    assert "can be read" in together.failed[bad.name]
+    work(campaign, bad, good, other)
+    heals = what in ("measured.json", "failed.json")
+    assert [campaign.finished(job) for job in (bad, good, other)] == [heals, True, True]
+    assert what == "failed.json" or any(bad.name in line for line in said)
+    told = described(campaign, [bad, good, other])
+    assert "failed" not in told[1]
 
 
 def test_a_finished_run_without_weights_says_so(campaign: Campaign):
@@ -149,9 +159,12 @@ def test_seeds_and_copies_count_once(tmp_path: Path):
     twice = run_full("failure-modes", seeds=[0, 0], minutes=1e-9, **places)
     assert len({line["name"] for line in twice.data["runs"]}) == len(twice.data["runs"]) == 6
     line = {"name": "a", "config": "1", "seed": 0, "finished": True, "epochs": 3}
-    copy, other = line | {"name": "a.bak", "finished": False}, line | {"name": "b", "seed": 1}
-    old = {"name": "c", "seed": 0, "finished": True, "epochs": 3}  # from before there were fingerprints
-    assert one_of_each([copy, line, other, old, old | {"name": "d"}]) == [line, other, old, old | {"name": "d"}]
+    line |= {"commit": "c", "date": "today", "run_minutes": 3.1}
+    copy, seed = line | {"name": "a.bak", "epochs": 2}, line | {"name": "b", "seed": 1}
+    elsewhere = line | {"name": "ablation-a", "date": "tomorrow"}  # of the same config, by another experiment
+    begun = {"name": "c", "config": "1", "seed": 0, "finished": False, "epochs": 0}
+    lines = [line, seed, elsewhere, begun, begun | {"name": "d"}]
+    assert one_of_each([copy, *lines]) == lines
     run(tiny(preset("scifar-s4d")), tmp_path / "runs" / "scifar-s4d", data=tmp_path / "data", device="cpu",
         progress=False, summary=False)  # fmt: skip
     shutil.copytree(tmp_path / "runs" / "scifar-s4d", tmp_path / "runs" / "scifar-s4d.bak")
@@ -173,17 +186,17 @@ def test_a_preset_that_has_changed_is_marked_wherever_its_accuracy_stands(tmp_pa
         accuracies(tmp_path)
 
 
-def test_a_run_whose_noise_is_not_measured_is_missing(tmp_path: Path):
+def test_a_run_whose_noise_is_not_measured_is_told_of(tmp_path: Path):
     now = preset_fingerprint("lra-text-s5ptd")
     line = {"name": "lra-text-s5ptd-seed0", "preset": "lra-text-s5ptd", "changed": "", "seed": 0, "finished": True}
     line |= {"config": now, "preset_config": now, "epochs": 40, "of_epochs": 40, "best_epoch": 38, "parameters": 1000}
     line |= {"test": {"accuracy": 0.9}, "device_minutes": 3.0, "hardware": "H200"}
     campaign = Campaign(tmp_path / "runs", device="cpu", seeds=(0,), deadline=0.0, only=("lra-image-s5ptd",))
-    told = lra.full(replace(campaign, before={"runs": [line], "missing": []})).data
-    assert line["name"] in told["missing"]
-    assert "lra-text-s5ptd" not in told["missing"]
+    told = lra.full(replace(campaign, before={"runs": [line], "missing": []}))
+    assert f"What noise does is not measured for {line['name']}." in told.finding
+    assert "lra-text-s5ptd" not in told.data["missing"]
     noisy = line | {"noise": {"amplitude": 0.1, "clean": 0.9, "layer": 0.9}}
-    assert line["name"] not in lra.full(replace(campaign, before={"runs": [noisy], "missing": []})).data["missing"]
+    assert "not measured for" not in lra.full(replace(campaign, before={"runs": [noisy], "missing": []})).finding
 
 
 def test_one_record_is_for_one_command_at_a_time(tmp_path: Path):

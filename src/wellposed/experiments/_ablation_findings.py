@@ -148,11 +148,13 @@ def responses(points: Sequence[dict[str, Any]]) -> str:
     if len(mine) < 2:
         return ""
     before = [response["before"] for _, response in mine]
-    some = (mine[0], mine[len(mine) // 2], mine[-1])
+    some = [mine[k] for k in sorted({0, len(mine) // 2, len(mine) - 1})]
     grown = ", ".join(f"{response['after']:.3g} at {row.rel:.2g}" for row, response in some)
     words = (
         f" The largest response of any layer is {min(before):.3g} to {max(before):.3g} before training, over "
         f"{len(mine)} sizes, and after it {grown}"
     )
     others = ", ".join(f"{row.name} {response['after']:.3g}" for row, response in known if row.kind != "gamma")
-    return words + (f" (controls: {others})." if others else ".")
+    words += f" (controls: {others})." if others else "."
+    left = sum(not p.get("response") for p in points)
+    return words + (f" {left} of {len(points)} runs are not certified." if left else "")

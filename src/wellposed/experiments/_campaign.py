@@ -17,7 +17,7 @@ from wellposed.experiments._run_facts import fingerprint
 from wellposed.experiments._training import shortened, train
 from wellposed.presets import tiny
 from wellposed.train import RunConfig, RunResult, load_run
-from wellposed.train._checkpoint import LAST, PREVIOUS, read_checkpoint
+from wellposed.train._checkpoint import LAST, read_checkpoint
 from wellposed.train._config import Precision
 from wellposed.train._folder import CHECKPOINTS, CONFIG, check_resumable, epoch_folder, only_one
 from wellposed.train._sweep_result import reason
@@ -102,11 +102,10 @@ class Campaign:
         learns_until = replace(self, reserve=min(_RESERVE_MINUTES, 0.1 * self.minutes_left)) if early else self
         groups = list(groups)
         every = [[job for job in jobs if self.is_wanted(job)] for jobs in groups]
-        for job in (job for jobs in groups for job in jobs):
-            # Also where it is not wanted now, for it is told of: perhaps a tiny model, finished long ago.
-            if (self.runs / job.name / CONFIG).exists():
-                check_resumable(self.runs / job.name, job.config, "Remove it, or name another folder for the runs")
-        if not any(every):
+        # Also those that are not wanted now, for they are told of: perhaps a tiny model, finished long ago.
+        unreadable = {job.name for jobs in groups for job in jobs if not self._is_readable(job)}
+        every = [[job for job in jobs if job.name not in unreadable] for jobs in every]
+        if self.only and not any(every):
             names = dict.fromkeys(job.config.name for jobs in groups for job in jobs)
             raise ArgumentError(f"only = {', '.join(self.only)} is none of the presets here: {', '.join(names)}")
         try:
@@ -125,6 +124,19 @@ class Campaign:
             if self.slim:
                 for job in (job for jobs in every for job in jobs):
                     self._thin_out(job)
+
+    def _is_readable(self, job: Job) -> bool:
+        """Whether its folder holds nothing, or a run that can be told of; one of another config is refused."""
+        folder = self.runs / job.name
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise RecordError(f"{folder} is a file")
+            if (folder / CONFIG).exists():
+                check_resumable(folder, job.config, "Remove it, or name another folder for the runs")
+        except RecordError as error:
+            self.say(f"{job.name} is left out: {error}")
+            return False
+        return True
 
     def is_wanted(self, job: Job) -> bool:
         """Whether it is among ``only``."""
@@ -145,9 +157,10 @@ class Campaign:
     def _measure(self, job: Job, measure: Callable[[RunResult, Measured], object]) -> None:
         done = self.result(job)
         known = self.recorded(job)
-        if done is None or not done.finished or (known is not None and self._is_complete(known)):
+        if done is None or not done.finished:
             return
-        measure(done, self.measured(job))
+        if known is None or not self._is_complete(known):
+            measure(done, self.measured(job))
         if self.slim:
             for name in _FOR_GOING_ON:
                 shutil.rmtree(done.folder / name, ignore_errors=True)
@@ -172,15 +185,17 @@ class Campaign:
         checkpoints = folder / CHECKPOINTS
         if not checkpoints.exists():
             return
+        finished = self.finished(job)
+        best = folder / "best"
+        aside = [p for p in checkpoints.iterdir() if (finished or p.name != LAST) and "not-finite" not in p.name]
+        if not aside and not best.exists():
+            return
         with suppress(RecordError), only_one(folder):
-            if self.finished(job):
-                names = (LAST, PREVIOUS)
-            else:
+            if not finished:
                 read_checkpoint(checkpoints / LAST)
-                names = (PREVIOUS,)
-            shutil.rmtree(folder / "best", ignore_errors=True)
-            for name in names:
-                (checkpoints / name).unlink(missing_ok=True)
+            shutil.rmtree(best, ignore_errors=True)
+            for path in aside:
+                path.unlink(missing_ok=True)
 
     def finished(self, job: Job) -> bool:
         """Whether it is trained to the end."""

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wellposed._files import locked, make_folder, write_whole
+from wellposed._files import make_folder, write_whole
+from wellposed._locks import locked
 from wellposed.errors import RecordError
 from wellposed.experiments._training import LEAST_MINUTES
 from wellposed.train._folder import read_json
@@ -28,7 +29,7 @@ class Measured:
 
     def __init__(self, path: Path, campaign: Campaign) -> None:
         self._path, self._campaign, self._told = path, campaign, False
-        self._values = _read(path)
+        self._values = self._read()
 
     def __call__(self, name: str, compute: Callable[[], Any]) -> Any:
         """The value of that name, computed if there is none yet and time is left."""
@@ -44,22 +45,25 @@ class Measured:
     def put(self, name: str, value: Any) -> None:
         """Keep a value, in the place of another of that name; what another process has measured meanwhile stays."""
         make_folder(self._path.parent)
-        with locked(self._path.parent / ".measured.lock", wait=True):
-            self._values = _read(self._path) | {name: rounded(value)}
+        with locked(self._path.parent / ".measured.lock"):
+            self._values = self._read() | {name: rounded(value)}
             write_whole(self._path, json.dumps(self._values) + "\n")
+
+    def _read(self) -> dict[str, Any]:
+        """What is in the file; a damaged one is set aside, and what it held is measured again."""
+        if not self._path.exists():
+            return {}
+        try:
+            return read_json(self._path)
+        except RecordError as error:
+            aside = self._path.with_name(f"damaged-{self._path.name}")
+            self._path.replace(aside)
+            self._campaign.say(f"{error}; it is {aside.name} now, and measured again")
+            return {}
 
     def get(self, name: str) -> Any:
         """The value, or ``None``."""
         return self._values.get(name)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        return read_json(path)
-    except RecordError as error:
-        raise RecordError(f"{error}; remove it, and what it held is measured again") from None
 
 
 def rounded(value: Any) -> Any:

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from wellposed import presets
 from wellposed._checks import positive_int
-from wellposed._files import check_folder, locked, make_folder
+from wellposed._files import check_folder, make_folder
+from wellposed._locks import locked
 from wellposed.errors import ArgumentError, RecordError, UnknownNameError
 from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
@@ -96,6 +97,8 @@ def run_full(
     experiment, start = get(name), time.monotonic()
     if minutes is not None and not minutes > 0:
         raise ArgumentError(f"minutes = {minutes} leaves no time: it is a number above 0")
+    if seeds is not None and not seeds:
+        raise ArgumentError("seeds names none: leave it out for those of the experiment")
     campaign = Campaign(
         check_full(name, runs),
         data,
@@ -163,13 +166,11 @@ def going_on(records: Path, name: str) -> Iterator[None]:
     """Hold the record of a full form until it is saved: of two commands the later would undo what the other adds."""
     with ExitStack() as held:
         try:
-            held.enter_context(locked(make_folder(_no_file(records)) / f".{name}.lock"))
+            held.enter_context(locked(make_folder(_no_file(records)) / f".{name}.lock", wait=False))
         except BlockingIOError:
             raise RecordError(
                 f"another command is at work on the record of {name} in {records}: wait for it, or name another folder"
             ) from None
-        except OSError as error:
-            raise RecordError(f"cannot write to {records}: {error.strerror or error}; name another folder") from None
         yield
 
 

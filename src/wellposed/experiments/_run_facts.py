@@ -69,13 +69,11 @@ def changed(config: RunConfig) -> str:
 
 
 def one_of_each(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of runs of the same config and seed the one that has come furthest: a copied folder is no other seed.
-
-    The oldest lines have no fingerprint, and are what their names say.
-    """
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    """Without copies of folders, which say of themselves the same run on the same day; the one furthest on stays."""
+    found: dict[Any, dict[str, Any]] = {}
     for line in lines:
-        key = (line["config"], line["seed"]) if "config" in line else (line["name"],)
+        same = tuple(line.get(name) for name in ("config", "seed", "commit", "date", "run_minutes"))
+        key = line["name"] if None in same else same
         if key not in found or _how_far(line) > _how_far(found[key]):
             found[key] = line
     return list(found.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wellposed.errors import NotFiniteError, RecordError
@@ -44,14 +45,21 @@ def _charged(campaign: Campaign, jobs: Sequence[Job], work: Callable[[Campaign, 
     try:
         work(campaign, jobs)
     finally:  # a signal ends it too
-        minutes = (time.monotonic() - began) / 60
-        after = [_seconds(campaign, job) for job in jobs]
-        # A run that has gone back to an older checkpoint has less behind it than before.
-        spent = [max(now - first, 0.0) for first, now in zip(before, after, strict=True)]
-        for job, first, now, seconds in zip(jobs, before, after, spent, strict=True):
-            if seconds > 0:
-                charged = card_minutes(campaign, job, first) + minutes * seconds / sum(spent)
+        _share_out(campaign, jobs, before, (time.monotonic() - began) / 60)
+
+
+def _share_out(campaign: Campaign, jobs: Sequence[Job], before: Sequence[float], minutes: float) -> None:
+    """Note each run's part; one that is alone has been at work all the time."""
+    after = [_seconds(campaign, job) for job in jobs]
+    # A run that has gone back to an older checkpoint has less behind it than before.
+    spent = [max(now - first, 0.0) for first, now in zip(before, after, strict=True)] if len(jobs) > 1 else after
+    for job, first, now, seconds in zip(jobs, before, after, spent, strict=True):
+        if seconds > 0:
+            charged = card_minutes(campaign, job, first) + minutes * seconds / sum(spent)
+            try:
                 campaign.measured(job).put(CARD, {"minutes": charged, "seconds": now})
+            except RecordError as error:
+                campaign.say(f"the minutes of {job.name} are not noted: {error}")
 
 
 def card_minutes(campaign: Campaign, job: Job, seconds: float) -> float:
@@ -68,15 +76,19 @@ def _seconds(campaign: Campaign, job: Job) -> float:
 def _train_together(campaign: Campaign, jobs: Sequence[Job]) -> None:
     """In processes, which a sweep hands them to."""
     campaign.say(f"training {campaign.at_once} at once: {', '.join(job.name for job in jobs)}")
-    result = sweep(
-        {job.name: job.config for job in jobs},
-        campaign.runs,
-        at_once=campaign.at_once,
-        data=campaign.data,
-        minutes=_minutes(campaign),
-        device=campaign.device,
-        progress=False,
-    )
+    try:
+        result = sweep(
+            {job.name: job.config for job in jobs},
+            campaign.runs,
+            at_once=campaign.at_once,
+            data=campaign.data,
+            minutes=_minutes(campaign),
+            device=campaign.device,
+            progress=False,
+        )
+    except RecordError as error:  # another command at work there; what is finished can be measured all the same
+        campaign.say(f"nothing is trained now: {error}")
+        return
     for name, why in result.failed.items():
         campaign.say(f"{name} has failed: {why}")
     for name, done in result.items():
@@ -87,7 +99,8 @@ def _train_alone(campaign: Campaign, jobs: Sequence[Job]) -> None:
     """One after the other, in this process."""
     for job in jobs:
         campaign.say(f"training {job.name}")
-        (campaign.runs / job.name / FAILED).unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, as a rule
+            (campaign.runs / job.name / FAILED).unlink()
         try:
             run(
                 job.config,

@@ -106,12 +106,14 @@ def full(campaign: Campaign) -> Result:
     data["random"] = _random(data["points"], n)
     claims, words = of_condition(data)
     claims += of_accuracy(data["points"])
-    words = _how_long(epochs, usual, len(campaign.seeds)) * bool(data["points"]) + words
+    words = _how_long(epochs, usual, len({point["seed"] for point in data["points"]})) + words
     words += best_size(data["points"]) + responses(data["points"])
     return Result(words + unfinished(data["missing"], len(jobs)), claims, data)
 
 
 def _how_long(epochs: int, usual: int, seeds: int) -> str:
+    if not seeds:
+        return ""
     seeds_used = "one seed" if seeds == 1 else f"{seeds} seeds"
     return f"Trained for {epochs} epochs{'' if epochs == usual else f', where the paper has {usual}'}, {seeds_used}. "
 

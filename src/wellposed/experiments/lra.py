@@ -135,10 +135,10 @@ def full(campaign: Campaign) -> Result:
     data |= {"grid": grid(rows), "table": as_text(rows)} | summed(runs)
     planned = [*dict.fromkeys((*wanted, *ORDER))]
     unmeasured = [run["name"] for run in runs if run["finished"] and "noise" not in run and _is_of_systems(run)]
-    data["missing"] = [name for name in planned if name not in finished] + unmeasured
+    data["missing"] = [name for name in planned if name not in finished]
     words = in_words(rows) or "Nothing is finished yet. "
     cost = f"All runs together took {data['device_minutes']:.0f} minutes of the device."
-    return Result(words + cost + unfinished(data["missing"], len(planned) + len(unmeasured)), claims_of(rows), data)
+    return Result(words + cost + _told(unmeasured) + unfinished(data["missing"], len(planned)), claims_of(rows), data)
 
 
 def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
@@ -158,6 +158,10 @@ def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
 def _resonates(config: RunConfig) -> bool:
     """Whether the layers are systems, which noise is made for."""
     return getattr(LAYERS[config.model.get("layer", "s4ptd")], "resonates", False)
+
+
+def _told(unmeasured: Sequence[str]) -> str:
+    return f" What noise does is not measured for {', '.join(unmeasured)}." if unmeasured else ""
 
 
 def _is_of_systems(line: dict[str, Any]) -> bool:

@@ -83,16 +83,17 @@ def improved(A: Array, request: Request, eps: float, closed: list[Found], clock:
     if not hurry and not any(request.stable(item.result) for item in (*closed, *found)):
         found += _last_resort(problem, request, clock, refined=effort.refined > 0)
     found.sort(key=lambda item: request.sort_key(item.result))
-    if effort.refined and found and _is_in_doubt(request, closed, found[0]) and not clock.over:
+    if effort.refined and found and _is_in_doubt(problem, request, closed, found[0]) and not clock.over:
         result, _ = refine(problem, found[0].result, stages=STEADY, evaluations=_LAST_EVALUATIONS, clock=clock)
         found.append(found[0]._replace(result=result))
     return sorted(found, key=lambda item: request.sort_key(item.result))
 
 
-def _is_in_doubt(request: Request, closed: list[Found], best: Found) -> bool:
+def _is_in_doubt(problem: Problem, request: Request, closed: list[Found], best: Found) -> bool:
     """Whether a closed form would be kept whose distance from the minimum is not known well enough for the promise."""
     kept = (item.result.balanced_condition for item in closed if request.meets(item.result))
-    return any(_SURE < kappa / best.result.balanced_condition <= WORTH for kappa in kept)
+    limit = _worth(problem.A, best)
+    return request.meets(best.result) and any(_SURE < kappa / best.result.balanced_condition <= limit for kappa in kept)
 
 
 def _hemmed_in(problem: Problem, request: Request, found: list[Found], clock: Clock) -> list[Found]:
@@ -193,9 +194,13 @@ def choose(A: Array, request: Request, closed: list[Found], others: list[Found])
     if not request.meets(best.result):
         return min([*closed, *others], key=lambda item: item.result.abscissa)
     plain = [item for item in closed if request.meets(item.result)]
-    small = norm2(best.result.E) < _SMALL_SIZE * norm2(A)
-    limit = (_WORTH_IF_SMALL if small else WORTH) * best.result.balanced_condition
+    limit = _worth(A, best) * best.result.balanced_condition
     return next((item for item in plain if item.result.balanced_condition <= limit), best)
+
+
+def _worth(A: Array, best: Found) -> float:
+    """By which factor the best must be better than a closed form."""
+    return _WORTH_IF_SMALL if norm2(best.result.E) < _SMALL_SIZE * norm2(A) else WORTH
 
 
 def _effort_for(n: int) -> Effort:

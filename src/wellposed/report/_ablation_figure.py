@@ -76,7 +76,7 @@ def _conditions(ax: Any, points: list[Data], random: list[Data]) -> None:
             )
     for stable in (True, False):
         some = [each for each in random if (each["abscissa"] < 0) == stable]
-        at, values = [each["rel"] for each in some], [each["kappa"] for each in some]
+        at, values = [each["rel"] for each in some], [each.get("kappa", each["condition"]) for each in some]
         ax.plot(at, values, ms=4, alpha=1.0 if stable else 0.4, **_STYLES["random"])
 
 

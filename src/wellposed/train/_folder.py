@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from wellposed._files import locked, make_folder, write_whole
+from wellposed._files import make_folder, write_whole
+from wellposed._locks import locked
 from wellposed.errors import ArgumentError, RecordError
 from wellposed.train._checkpoint import ANEW
 from wellposed.train._config import RunConfig
@@ -152,9 +153,7 @@ def only_one(folder: Path) -> Iterator[None]:
     """Refuse a second run in the same folder; a run that is killed lets go by itself."""
     with ExitStack() as held:
         try:
-            held.enter_context(locked(folder / ".lock"))
+            held.enter_context(locked(folder / ".lock", wait=False))
         except BlockingIOError:
             raise RecordError(f"another run is at work in {folder}: wait for it, or choose another folder") from None
-        except OSError as error:
-            raise RecordError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from None
         yield

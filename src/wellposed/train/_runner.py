@@ -6,6 +6,7 @@ import queue
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from wellposed.errors import WellposedError
@@ -81,7 +82,8 @@ class Runner:
             self._workers.append(Worker(self._first, self._inbox, self._threads))
 
     def _hand_out(self, name: str, worker: Worker) -> None:
-        (self._folder / name / FAILED).unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, as a rule
+            (self._folder / name / FAILED).unlink()
         left = None if self._deadline is None else self._deadline - time.monotonic()
         job = {"folder": str(self._folder / name), "config": self._runs[name].to_dict(), "seconds": left}
         self._working[worker] = name

@@ -131,7 +131,11 @@ def _todo(root: Path, runs: Mapping[str, RunConfig], *, retry: bool) -> tuple[di
     """What is not finished; and what has failed in a way that it would again."""
     todo, failed = {}, {}
     for name, config in runs.items():
-        if is_finished(root / name):
+        try:
+            if is_finished(root / name):
+                continue
+        except RecordError as error:
+            failed[name] = str(error)
             continue
         why, again = reason(root / name)
         if again or retry:

@@ -150,5 +150,8 @@ def reason(folder: Path) -> tuple[str, bool]:
     """Why a run did not go on the last time, and whether to try again; an empty text where nothing is noted."""
     if not (folder / FAILED).exists():
         return "", True
-    noted = read_json(folder / FAILED)
+    try:
+        noted = read_json(folder / FAILED)
+    except RecordError as error:
+        return str(error), True
     return str(noted.get("why", "")), bool(noted.get("again", True))

@@ -14,8 +14,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any, cast
 
+from wellposed._locks import locked
 from wellposed.data.download._members import Members
-from wellposed.data.store import locked
 from wellposed.errors import DataError
 
 LIMIT = 2 * 2**30
@@ -33,7 +33,7 @@ def unpack(archive: Path, folder: Path, *, limit: int = LIMIT) -> list[Path]:
     archive, folder = Path(archive), Path(folder)
     if not archive.is_file():
         raise DataError(f"there is no file {archive}: fetch it first")
-    with locked(folder / f"{archive.name}.lock"):
+    with locked(folder / f"{archive.name}.lock", error=DataError):
         return _unpack(archive, folder, limit)
 
 

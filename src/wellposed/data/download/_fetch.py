@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from wellposed._locks import locked
 from wellposed.data.download._http import Answer, BrokenConnection, StartOver, check_url, get
 from wellposed.data.download._part import Part
-from wellposed.data.store import algorithm_of, checksum_of, locked, verify
+from wellposed.data.store import algorithm_of, checksum_of, verify
 from wellposed.errors import DataError
 
 ATTEMPTS = 5  # in a row, none of which got further than the ones before
@@ -53,7 +54,7 @@ def fetch(download: Download, folder: Path, *, progress: Progress | None = None)
     target = Path(folder) / download.file
     if target.exists():
         return _present(download, target)
-    with locked(target.with_name(f"{download.file}.lock")):
+    with locked(target.with_name(f"{download.file}.lock"), error=DataError):
         if target.exists():  # by the process that was waited for
             return _present(download, target)
         part = Part(target, download.url)

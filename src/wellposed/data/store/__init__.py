@@ -9,7 +9,6 @@ from wellposed.data.store._cache import prepare, read, splits, why_not
 from wellposed.data.store._checksum import algorithm_of, checksum_of, verify
 from wellposed.data.store._fields import check_fields, is_name
 from wellposed.data.store._fingerprint import exists
-from wellposed.data.store._lock import locked
 from wellposed.data.store._manifest import FORMAT
 from wellposed.data.store._shards import Part, make_parts
 
@@ -26,7 +25,6 @@ __all__ = [
     "checksum_of",
     "exists",
     "is_name",
-    "locked",
     "make_parts",
     "prepare",
     "read",

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from wellposed._files import write_whole
+from wellposed._locks import locked
 from wellposed.data._dataset import SequenceDataset
 from wellposed.data._rows import FixedRows, RaggedRows
 from wellposed.data.store import _manifest
 from wellposed.data.store._builder import Builder, Progress
 from wellposed.data.store._fingerprint import exists, fingerprint, recognised
-from wellposed.data.store._lock import locked
 from wellposed.errors import DataError, RecordError, ShapeError, UnknownNameError, WellposedError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def prepare(task: Task, root: Path, progress: Progress | None = None, *, closely
         return folder
     with _explained(root, reason if folder.exists() else None):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with locked(folder.parent / f".{task.key}.lock"):
+        with locked(folder.parent / f".{task.key}.lock", error=DataError):
             if (reason := why_not(task, root, closely=closely)) is not None:  # nobody built it meanwhile
                 _log.log(logging.WARNING if folder.exists() else logging.INFO, "building %s: %s", folder, reason)
                 _build(task, root, progress)

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from subprocesses import SOURCE
-from wellposed.data.store._lock import locked
+from wellposed._locks import locked
 from wellposed.errors import DataError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from wellposed.data.store._lock import locked
+from wellposed._locks import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -90,5 +90,6 @@ def test_it_is_released_after_an_error(tmp_path):
 
 def test_where_it_cannot_be_created(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="choose a folder that can be written"), locked(tmp_path / "file" / "lock"):
+    place = tmp_path / "file" / "lock"
+    with pytest.raises(DataError, match="choose a folder that can be written"), locked(place, error=DataError):
         pass

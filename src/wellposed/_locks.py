@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wellposed.errors import DataError
+from wellposed.errors import RecordError, WellposedError
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _acquire(handle: int) -> None:
+    def _acquire(handle: int, wait: bool) -> None:
         while True:
             try:
                 return msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
             except OSError:
+                if not wait:
+                    raise BlockingIOError from None
                 time.sleep(0.05)
 
     def _release(handle: int) -> None:
@@ -30,10 +32,10 @@ else:
     except ImportError:  # a Python built for a system without locks
         fcntl = None
 
-    def _acquire(handle: int) -> None:
+    def _acquire(handle: int, wait: bool) -> None:
         if fcntl is None:
-            raise DataError(f"this Python ({sys.platform}) can lock no files: prepare the data set on another machine")
-        fcntl.flock(handle, fcntl.LOCK_EX)
+            raise OSError(f"this Python ({sys.platform}) can lock no files")
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
     def _release(handle: int) -> None:
         if fcntl is not None:
@@ -42,13 +44,16 @@ else:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for whoever holds it; it is created here and removed at the end.
+def locked(path: Path, *, wait: bool = True, error: type[WellposedError] = RecordError) -> Iterator[None]:
+    """Hold the lock file ``path``, which is created here and removed at the end.
+
+    Whoever else holds it is waited for, or, without ``wait``, answered with BlockingIOError; where there can be no lock
+    ``error`` is raised.
 
     Other processes and other threads wait alike, and so would the holder itself: it may not ask twice. The lock lies on
     the open file, not in its existence, so that a file left by a process that was killed locks nobody out.
     """
-    handle = _hold(path)
+    handle = _hold(path, wait, error)
     try:
         yield
     finally:
@@ -58,17 +63,20 @@ def locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _hold(path: Path) -> int:
+def _hold(path: Path, wait: bool, error: type[WellposedError]) -> int:
     while True:
-        handle = _open(path)
+        handle = _open(path, error)
         try:
-            _acquire(handle)
+            _acquire(handle, wait)
             if _is_still(path, handle):
                 return handle
-        except OSError as error:
+        except BlockingIOError:
             os.close(handle)
-            raise DataError(
-                f"cannot lock {path}: {error.strerror or error}; keep the data on a file system with locks"
+            raise
+        except OSError as problem:
+            os.close(handle)
+            raise error(
+                f"cannot lock {path}: {problem.strerror or problem}; name a folder on a file system with locks"
             ) from None
         except BaseException:
             os.close(handle)
@@ -76,13 +84,13 @@ def _hold(path: Path) -> int:
         os.close(handle)
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, error: type[WellposedError]) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise DataError(
-            f"cannot create the lock {path}: {error.strerror or error}; choose a folder that can be written"
+    except OSError as problem:
+        raise error(
+            f"cannot create the lock {path}: {problem.strerror or problem}; choose a folder that can be written"
         ) from None
 
 
