@@ -145,13 +145,15 @@ def _before(folder: Path | None, name: str, *, tiny: bool) -> dict[str, Any]:
     return data if data.get("tiny", False) == tiny else {}
 
 
+_OF_A_RUN = {"name", "seed", "of_epochs", "epochs", "finished"}
+
+
 def _is_whole(data: Any) -> bool:
     """Whether there is in it what a campaign goes on from."""
-    runs, keys = (
-        data.get("runs") if isinstance(data, dict) else None,
-        {"name", "seed", "of_epochs", "epochs", "finished"},
-    )
-    return isinstance(runs, list) and "missing" in data and all(isinstance(r, dict) and keys <= r.keys() for r in runs)
+    runs = data.get("runs") if isinstance(data, dict) else None
+    if not isinstance(runs, list) or "missing" not in data:
+        return False
+    return all(isinstance(line, dict) and line.keys() >= _OF_A_RUN for line in runs)
 
 
 def _presets(names: Sequence[str]) -> tuple[str, ...]:
