@@ -95,10 +95,7 @@ def run_full(
     measured, and of others all checkpoints but the last.
     """
     experiment, start = get(name), time.monotonic()
-    if minutes is not None and not minutes > 0:
-        raise ArgumentError(f"minutes = {minutes} leaves no time: it is a number above 0")
-    if seeds is not None and not seeds:
-        raise ArgumentError("seeds names none: leave it out for those of the experiment")
+    _check_slice(minutes, seeds)
     campaign = Campaign(
         check_full(name, runs),
         data,
@@ -143,6 +140,13 @@ def _before(folder: Path | None, name: str, *, tiny: bool) -> dict[str, Any]:
     if tiny and data and not data.get("tiny", False):
         raise ArgumentError(f"{path} is of models at full size, which tiny ones would replace: name another folder")
     return data if data.get("tiny", False) == tiny else {}
+
+
+def _check_slice(minutes: float | int | None, seeds: Sequence[int] | None) -> None:
+    if minutes is not None and not minutes > 0:
+        raise ArgumentError(f"minutes = {minutes} leaves no time: it is a number above 0")
+    if seeds is not None and not seeds:
+        raise ArgumentError("seeds names none: leave it out for those of the experiment")
 
 
 _OF_A_RUN = {"name", "seed", "of_epochs", "epochs", "finished"}
