@@ -23,7 +23,7 @@ from wellposed._files import check_file, check_folder, write_whole
 from wellposed.errors import WellposedError
 from wellposed.experiments import run_full, save_record
 from wellposed.experiments._campaign import Campaign, Job
-from wellposed.experiments._run_facts import fingerprint
+from wellposed.presets._fingerprint import fingerprint
 from wellposed.records import Record, load_record, provenance
 from wellposed.train import run
 from wellposed.train._config import Precision

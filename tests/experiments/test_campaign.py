@@ -34,12 +34,13 @@ from wellposed.experiments._lra_grid import grid
 from wellposed.experiments._lra_table import TASKS, as_text, claims_of, table_rows
 from wellposed.experiments._measured import TimeIsUp
 from wellposed.experiments._noise_measures import frequencies, worst
-from wellposed.experiments._run_facts import changed, described, fingerprint
+from wellposed.experiments._run_facts import changed, described
 from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_layer
 from wellposed.experiments._training import shortened
 from wellposed.hippo import legs
 from wellposed.nn import S4D, S4PTD, fourier_noise
 from wellposed.presets import fields_of, preset, tiny
+from wellposed.presets._fingerprint import fingerprint
 from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
 from wellposed.report._verdicts import overall

@@ -142,6 +142,7 @@ def test_one_run_that_is_damaged_does_not_stop_the_others(campaign: Campaign, wh
     assert what == "failed.json" or any(bad.name in line for line in said)
     told = described(campaign, [bad, good, other])
     assert "failed" not in told[1]
+    work(replace(campaign, only=("sinusoids-extrap-s4d",)), bad)  # alone, and no less wanted
 
 
 def test_a_finished_run_without_weights_says_so(campaign: Campaign):

@@ -13,9 +13,9 @@ from typing import Any
 from wellposed._files import make_folder
 from wellposed.errors import ArgumentError, RecordError
 from wellposed.experiments._measured import Measured, TimeIsUp
-from wellposed.experiments._run_facts import fingerprint
 from wellposed.experiments._training import shortened, train
 from wellposed.presets import tiny
+from wellposed.presets._fingerprint import fingerprint
 from wellposed.train import RunConfig, RunResult, load_run
 from wellposed.train._checkpoint import LAST, read_checkpoint
 from wellposed.train._config import Precision
@@ -101,13 +101,12 @@ class Campaign:
         early = measure_epoch if self.slim else None
         learns_until = replace(self, reserve=min(_RESERVE_MINUTES, 0.1 * self.minutes_left)) if early else self
         groups = list(groups)
-        every = [[job for job in jobs if self.is_wanted(job)] for jobs in groups]
         # Also those that are not wanted now, for they are told of: perhaps a tiny model, finished long ago.
         unreadable = {job.name for jobs in groups for job in jobs if not self._is_readable(job)}
-        every = [[job for job in jobs if job.name not in unreadable] for jobs in every]
-        if self.only and not any(every):
+        if self.only and not any(self.is_wanted(job) for jobs in groups for job in jobs):
             names = dict.fromkeys(job.config.name for jobs in groups for job in jobs)
             raise ArgumentError(f"only = {', '.join(self.only)} is none of the presets here: {', '.join(names)}")
+        every = [[job for job in jobs if self.is_wanted(job) and job.name not in unreadable] for jobs in groups]
         try:
             for jobs in self._batches(every):
                 train(learns_until, jobs)
