@@ -11,7 +11,7 @@ from wellposed.kernels.diagonal import DiagonalParameters, DiagonalRecurrence, S
 from wellposed.kernels.discretize import DISCRETISATIONS, Discretisation, discretize
 from wellposed.kernels.dispatch import BACKENDS, Backend, Mode, choose, run
 from wellposed.kernels.low_rank import LowRankParameters, LowRankRecurrence
-from wellposed.kernels.padding import align_right, reverse
+from wellposed.kernels.padding import align_right, reverse, take_steps, zero_padding
 from wellposed.kernels.precision import as_float64
 from wellposed.kernels.recurrence import Recurrence
 from wellposed.kernels.scan import adjoint, scan, times
@@ -44,5 +44,7 @@ __all__ = [
     "reverse",
     "run",
     "scan",
+    "take_steps",
     "times",
+    "zero_padding",
 ]

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wellposed.kernels.layout import Sequences, differentiable_gradients, rows
+from wellposed.kernels.padding import zero_padding
 from wellposed.kernels.products import product, sum_over_steps
 
 
@@ -132,8 +133,7 @@ def _differentiable(ctx: Any, grad: Tensor) -> list[Tensor | None]:
     y, _, _, weight, bias, seeds, lengths = ctx.saved_tensors
     gate: Gate = ctx.gate
     first, second = _masks(y, seeds, gate)
-    if lengths is not None:
-        grad = torch.where((torch.arange(y.shape[1], device=y.device) < lengths[:, None])[..., None], grad, 0.0)
+    grad = zero_padding(grad, lengths)
 
     def plain(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         x = {"gelu": F.gelu, "gelu_tanh": _gelu_tanh, "none": lambda t: t}[gate.activation](y) * first

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from wellposed._checks import number, positive_int
 from wellposed.errors import ArgumentError
-from wellposed.kernels import as_float64
+from wellposed.kernels import as_float64, take_steps
 from wellposed.kernels.device import exporting
 from wellposed.kernels.fft import convolve
 from wellposed.kernels.layout import rows
@@ -162,8 +162,7 @@ class FlexConv(SequenceLayer):
         """The last inputs of each sequence, its padding left out."""
         if lengths is None:
             return seen[:, seen.shape[1] - past :]
-        at = lengths.values[:, None] + torch.arange(past, device=seen.device)
-        return seen.gather(1, at[..., None].expand(-1, -1, self.d_model))
+        return take_steps(seen, lengths.values[:, None] + torch.arange(past, device=seen.device))
 
     def _one_step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         return self._step_by(self.kernel().flip(1).t(), u, state)

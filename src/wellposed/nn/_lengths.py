@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wellposed.errors import ArgumentError, ShapeError
+from wellposed.kernels import zero_padding
 from wellposed.nn._tracing import readable
 
 
@@ -27,8 +28,7 @@ class Lengths:
 
     def zero(self, u: Float[Tensor, "batch length ..."]) -> Float[Tensor, "batch length ..."]:
         """Zero in the padding, whatever stood there, NaN included."""
-        mask = self.mask.reshape(*self.mask.shape, *[1] * (u.ndim - 2))
-        return torch.where(mask, u, 0.0)
+        return zero_padding(u, self.values)
 
 
 def as_lengths(lengths: Tensor | Lengths | None, batch: int, size: int, device: torch.device) -> Lengths | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from wellposed import kernels
 from wellposed._checks import positive_int
 from wellposed.errors import ArgumentError
-from wellposed.kernels import DenseRecurrence, LowRankRecurrence, Work, reverse
+from wellposed.kernels import DenseRecurrence, LowRankRecurrence, Work, reverse, take_steps
 from wellposed.nn._config import built_from
 from wellposed.nn._initial import check_name
 from wellposed.nn._lengths import Lengths
@@ -123,8 +123,7 @@ class LiquidS4(S4):
         lag = self.degree - 1
         if lengths is None:
             return whole[:, -lag:].transpose(1, 2)
-        at = lengths[:, None] + torch.arange(lag, device=whole.device)
-        return whole.gather(1, at[..., None].expand(-1, -1, whole.shape[2])).transpose(1, 2)
+        return take_steps(whole, lengths[:, None] + torch.arange(lag, device=whole.device)).transpose(1, 2)
 
     def _constants(self) -> tuple[Tensor, ...]:
         """What a step needs of the parameters: those of S4, then the powers of ``B``."""
