@@ -442,6 +442,17 @@ def test_a_perturbation_by_its_options_is_the_one_that_ptd_makes(knobs: dict[str
         torch.testing.assert_close(getattr(again, name), getattr(made, name))
 
 
+@pytest.mark.parametrize("layer", [S4PTD, S5PTD])
+def test_lengths_of_eigenvectors_leave_the_system_as_it_is(layer: Any):
+    """They say how ``B`` and ``C`` share their size, and so how fast each learns."""
+    options = {"rel": 1e-4, "seed": 0, "dtype": torch.float64}
+    unit, optimal = (layer(3, 32, columns=columns, **options) for columns in ("unit", "optimal"))
+    u = torch.randn(2, 50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(unit(u), optimal(u), rtol=1e-10, atol=1e-12)
+    assert unit.B.square().mean() > 4 * optimal.B.square().mean()
+    assert unit.C.square().mean() < 0.5 * optimal.C.square().mean()
+
+
 def unchecked(layer: Any) -> Any:
     """The layer as a user meets it, without the checks of annotations that tests add."""
     forward, step = (getattr(m, "__wrapped__", m) for m in (type(layer).forward, type(layer).step))
@@ -466,6 +477,7 @@ def call_with(layer: Any, **options: Any) -> Any:
         (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], stable=True), rel=0.1), ArgumentError, "not both"),
         (lambda: S4PTD(3, 6, rel=0.1, gamma=4.0), ArgumentError, "one knob"),
         (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], stable=True), gamma=2), ArgumentError, "not both"),
+        (lambda: S4PTD(3, perturbation=ptd(hippo.legs(6)[0], stable=True), columns="unit"), ArgumentError, "not both"),
         (lambda: S4PTD(3, 32, rel=0.1, method="gaussian"), UnstableError, "gaussian"),
         (lambda: S4PTD(3, 8, perturbation=ptd(hippo.legs(6)[0], stable=True)), ShapeError, "8 x 8"),
         (lambda: S4PTD(3, perturbation=ptd(hippo.legt(6)[0], stable=True)), ArgumentError, "another matrix"),

@@ -18,6 +18,8 @@ GAMMAS = tuple(range(-4, 10))
 """Exponents of the paper's weights."""
 RANDOM = {2: 1.484e-3, 4: 1.298e-4, 6: 1.155e-5, 8: 1.043e-6}
 """Relative sizes that these weights come to at n = 32, for random perturbations: larger ones are unstable."""
+RESCALED = (4, 8)
+"""Weights for which eigenvectors are scaled the other way as well: how ``B`` and ``C`` share their size is a choice."""
 LEGT = (-1, 1, 4, 7)
 """Weights for the second matrix: HiPPO-LegT, whose eigenvectors are as badly conditioned (2e15 at n = 32)."""
 
@@ -27,7 +29,10 @@ class Start:
     """How the systems of a model start."""
 
     kind: str
-    """``"gamma"``: as the paper has it; ``"random"``, ``"legt"``, ``"s4d"`` and ``"s4"`` are the controls."""
+    """``"gamma"``: as the paper has it, eigenvectors of length 1. Controls are ``"random"``, with the lengths that are
+    conditioned best, ``"gamma-optimal"`` and ``"random-unit"``, with the lengths of the other, ``"legt"``, ``"s4d"``
+    and ``"s4"``.
+    """
     exponent: int | None = None
     """Of gamma, or of the gamma whose size a random perturbation has."""
 
@@ -37,6 +42,11 @@ class Start:
         return self.kind if self.exponent is None else f"{self.kind}-1e{self.exponent}"
 
     @property
+    def _found(self) -> str:
+        """The kind without the lengths of the eigenvectors."""
+        return self.kind.partition("-")[0]
+
+    @property
     def layer(self) -> str:
         """The layer that starts so."""
         return self.kind if self.kind in ("s4", "s4d") else "s4ptd"
@@ -44,19 +54,20 @@ class Start:
     @property
     def gamma(self) -> float | None:
         """The weight of the size in what is minimised."""
-        return None if self.exponent is None or self.kind == "random" else 10.0**self.exponent
+        return None if self.exponent is None or self._found == "random" else 10.0**self.exponent
 
     @property
     def options(self) -> dict[str, Any]:
         """Of the layer, as a config has them."""
-        match self.kind:
+        lengths = {"columns": self.kind.partition("-")[2]} if "-" in self.kind else {}
+        match self._found:
             case "gamma":
-                return {"gamma": self.gamma, "method": "optimized"}
+                return {"gamma": self.gamma, "method": "optimized", **lengths}
             case "legt":
                 return {"gamma": self.gamma, "method": "optimized", "hippo": "legt"}
             case "random":
                 assert self.exponent is not None
-                return {"rel": RANDOM[self.exponent], "method": "gaussian"}
+                return {"rel": RANDOM[self.exponent], "method": "gaussian", **lengths}
         return {}
 
     def matrix(self, n: int) -> Tensor:
@@ -86,9 +97,9 @@ class Start:
 
 @cache
 def _perturbation(start: Start, n: int) -> Diagonalization:
-    options = {name: value for name, value in start.options.items() if name != "hippo"}
-    columns = "optimal" if start.gamma is None else "unit"
-    return ptd(start.matrix(n), stable=True, columns=columns, **options)
+    options: dict[str, Any] = {"columns": "optimal" if start.gamma is None else "unit"} | start.options
+    options.pop("hippo", None)
+    return ptd(start.matrix(n), stable=True, **options)
 
 
 def _kappa(d: Diagonalization) -> float:
@@ -115,4 +126,5 @@ def order() -> list[list[Start]]:
     controls = [Start("s4d"), Start("s4"), Start("random", 2), Start("legt", 1)]
     rest = [Start("gamma", k) for k in (0, -2, -3, 1, 6, 2, 4, 5, 7, 8)]
     others = [Start("random", k) for k in (4, 6, 8)] + [Start("legt", k) for k in (-1, 4, 7)]
-    return [first, controls, rest[:4], others[:3], rest[4:], others[3:]]
+    rescaled = [Start(kind, k) for k in RESCALED for kind in ("random-unit", "gamma-optimal")]
+    return [first, controls, rest[:4], others[:3], rescaled, rest[4:], others[3:]]

@@ -19,6 +19,7 @@ from wellposed.linalg import Diagonalization, ptd
 Hippo = str | tuple[Any, Any]
 Scale = Literal["paper", "s4"]
 Method = Literal["auto", "rank-one", "optimized", "gaussian"]
+Columns = Literal["optimal", "unit"]
 SCALES = ("paper", "s4")
 _FLOOR = 1e-12  # of the largest eigenvalue: stands for a real part that is zero on paper
 
@@ -114,6 +115,7 @@ def perturbed(
     scale: Scale,
     gamma: float | int | None = None,
     method: Method = "auto",
+    columns: Columns | None = None,
 ) -> Modes:
     """The modes of ``A + E``, from a diagonalisation given or one made here.
 
@@ -125,10 +127,13 @@ def perturbed(
     if perturbation is not None and not isinstance(perturbation, Diagonalization):
         raise ArgumentError(f"perturbation is what ptd returns, got {type(perturbation).__name__}")
     if perturbation is None:
-        perturbation = _made(A, hippo, scale, {"rel": rel, "cond": cond, "gamma": gamma}, method)
-    elif rel is not None or cond is not None or gamma is not None or method != "auto":
+        if columns is None:
+            columns = "optimal" if gamma is None else "unit"
+        perturbation = _made(A, hippo, scale, {"rel": rel, "cond": cond, "gamma": gamma}, method, columns)
+    elif any(each is not None for each in (rel, cond, gamma, columns)) or method != "auto":
         raise ArgumentError(
-            f"give perturbation or rel = {rel}, cond = {cond}, gamma = {gamma}, method = {method!r}, not both"
+            f"give perturbation or rel = {rel}, cond = {cond}, gamma = {gamma}, method = {method!r}, "
+            f"columns = {columns!r}, not both"
         )
     d = perturbation
     if d.E.is_complex():
@@ -155,21 +160,24 @@ def perturbed(
     return Modes(half.Lambda.clone(), V_inv @ B.to(V_inv.dtype), half.V.clone(), V_inv.clone(), _count(half.Lambda))
 
 
-def _made(A: Tensor, hippo: Hippo, scale: Scale, knobs: dict[str, Any], method: Method) -> Diagonalization:
+def _made(
+    A: Tensor, hippo: Hippo, scale: Scale, knobs: dict[str, Any], method: Method, columns: Columns
+) -> Diagonalization:
     """By ``ptd``; of a named matrix once for all layers of a model, as gamma takes seconds."""
     plain = all(type(value) in (int, float, type(None)) for value in knobs.values())
     if isinstance(hippo, str) and plain:
-        return _kept(hippo, len(A), scale, method, *knobs.values())
-    return _by_ptd(A, method, **knobs)
+        return _kept(hippo, len(A), scale, method, columns, *knobs.values())
+    return _by_ptd(A, method, columns, **knobs)
 
 
 @lru_cache(maxsize=64)
-def _kept(hippo: str, n: int, scale: Scale, method: Method, *knobs: float | int | None) -> Diagonalization:
-    return _by_ptd(dense(hippo, n, scale)[0], method, *knobs)
+def _kept(
+    hippo: str, n: int, scale: Scale, method: Method, columns: Columns, *knobs: float | int | None
+) -> Diagonalization:
+    return _by_ptd(dense(hippo, n, scale)[0], method, columns, *knobs)
 
 
-def _by_ptd(A: Tensor, method: Method, rel: Any, cond: Any, gamma: Any) -> Diagonalization:
-    columns = "optimal" if gamma is None else "unit"
+def _by_ptd(A: Tensor, method: Method, columns: Columns, rel: Any, cond: Any, gamma: Any) -> Diagonalization:
     return ptd(A, stable=True, method=method, rel=rel, cond=cond, gamma=gamma, columns=columns)
 
 

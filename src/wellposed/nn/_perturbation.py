@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wellposed.linalg import Diagonalization
-from wellposed.nn._initial import Hippo, Method
+from wellposed.nn._initial import Columns, Hippo, Method
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,3 +24,5 @@ class PerturbationConfig:
     """Or the minimiser of ``kappa(V) + gamma ||E||_F``, columns of ``V`` of length 1, as the paper has it."""
     method: Method = "auto"
     """How the perturbation is found, as of ``ptd``; ``"gaussian"`` is a random one, seldom stable unless small."""
+    columns: Columns | None = None
+    """Lengths of the eigenvectors, as of ``ptd``: ``"unit"`` if gamma is given, else ``"optimal"``."""

@@ -44,5 +44,6 @@ class S4PTD(DiagonalLayer):
             scale=config.scale,
             gamma=config.gamma,
             method=config.method,
+            columns=config.columns,
         )
         super().__init__(config, modes)

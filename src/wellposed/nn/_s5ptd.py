@@ -50,5 +50,6 @@ class S5PTD(MIMOLayer):
             scale=config.scale,
             gamma=config.gamma,
             method=config.method,
+            columns=config.columns,
         )
         super().__init__(config, blocks(modes, config.blocks))

@@ -9,10 +9,19 @@ from typing import Any
 from wellposed.report._style import S4, S4D, SHADES, THIRD, WIDTH, pyplot
 
 Data = dict[str, Any]
-_KINDS = {"gamma": "S4-PTD", "random": "random", "legt": "LegT", "s4d": "S4D"}
+_KINDS = {
+    "gamma": "S4-PTD",
+    "random": "random",
+    "random-unit": "random, unit vectors",
+    "gamma-optimal": "S4-PTD, scaled vectors",
+    "legt": "LegT",
+    "s4d": "S4D",
+}
 _STYLES: dict[str, Data] = {
     "gamma": {"color": THIRD, "marker": "o", "ls": "-"},
     "random": {"color": SHADES[3], "marker": "x", "ls": ""},
+    "random-unit": {"color": SHADES[3], "marker": "+", "ls": ""},
+    "gamma-optimal": {"color": THIRD, "marker": "^", "ls": ""},
     "legt": {"color": SHADES[0], "marker": "s", "ls": ""},
     "s4d": {"color": S4D, "marker": "D", "ls": ""},
 }
@@ -54,7 +63,7 @@ def _accuracies(ax: Any, points: list[Data]) -> None:
         for what in ("noisy", "accuracy"):
             at, values = _of(points, kind, lambda p, what=what: 100 * p[what])
             look = style | ({"ls": "", "mfc": "none"} if what == "noisy" else {"label": label})
-            if at and not (what == "noisy" and kind == "random"):  # a cross has no inside
+            if at and not (what == "noisy" and style["marker"] in "x+"):  # a cross has no inside
                 ax.plot(at, values, ms=5 if what == "noisy" else 4, lw=1.2, **look)
     exact = [p["accuracy"] for p in points if p["kind"] == "s4"]
     if exact:
