@@ -58,6 +58,8 @@ def job_of(record: Record, line: dict[str, Any]) -> Job:
     experiment = importlib.import_module(f"wellposed.experiments.{room}")
     groups = experiment.groups(campaign) if hasattr(experiment, "groups") else [_of_the_table(campaign, plain, line)]
     jobs = {job.name: job for group in groups for job in group}
+    if "start = " in line["changed"]:
+        raise SystemExit(f"{line['name']} began with the weights of another run: make that one again first, by hand")
     if line["name"] not in jobs:
         raise SystemExit(f"{line['name']} is none of the runs that {record.experiment} makes: {', '.join(jobs)}")
     job = jobs[line["name"]]

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError
+from wellposed.errors import ArgumentError, NotFiniteError, UnknownNameError, WellposedError
 from wellposed.experiments import __main__ as command
 from wellposed.experiments import (
     _ablation_findings,
-    _run_facts,
     _shipped,
     _training,
     ablation,
@@ -27,11 +26,11 @@ from wellposed.experiments import (
     run_full,
     save_record,
 )
-from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, Start, order
+from wellposed.experiments._ablated import GAMMAS, LEGT, RANDOM, RESCALED, Start, order
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._fitted import fitted_model, toy_waves
 from wellposed.experiments._lra_grid import grid
-from wellposed.experiments._lra_table import TASKS, as_text, claims_of, table_rows
+from wellposed.experiments._lra_table import TASKS, as_text, claims_of, in_words, table_rows
 from wellposed.experiments._measured import TimeIsUp
 from wellposed.experiments._noise_measures import frequencies, worst
 from wellposed.experiments._run_facts import changed, described
@@ -39,7 +38,7 @@ from wellposed.experiments._sinusoids import ReadOut, drawn, features, fresh_lay
 from wellposed.experiments._training import shortened
 from wellposed.hippo import legs
 from wellposed.nn import S4D, S4PTD, fourier_noise
-from wellposed.presets import fields_of, preset, tiny
+from wellposed.presets import _fingerprint, fields_of, preset, tiny
 from wellposed.presets._fingerprint import fingerprint
 from wellposed.report import verdicts
 from wellposed.report._figures import figure_svg
@@ -314,10 +313,12 @@ def test_shorter_runs_have_shorter_schedules_and_say_so(tmp_path: Path):
 
 def test_the_ablation_goes_through_every_gamma_and_every_control():
     starts = [start for some in order() for start in some]
-    assert len(set(starts)) == len(starts) == 24
+    assert len(set(starts)) == len(starts) == 28
     assert {s.exponent for s in starts if s.kind == "gamma"} == set(GAMMAS)
     assert {s.exponent for s in starts if s.kind == "random"} == set(RANDOM)
     assert {s.exponent for s in starts if s.kind == "legt"} == set(LEGT)
+    for kind in ("random-unit", "gamma-optimal"):
+        assert {s.exponent for s in starts if s.kind == kind} == set(RESCALED)
     assert {s.kind for s in order()[0] + order()[1]} == {"gamma", "s4d", "s4", "random", "legt"}
 
 
@@ -334,6 +335,23 @@ def test_random_perturbations_have_the_size_that_gamma_gives():
     assert d is not None
     poles = d.half().Lambda
     assert torch.equal(layer.A_imag[0].detach(), poles.imag.float())
+
+
+@pytest.mark.parametrize(("kind", "other"), [("random", "random-unit"), ("gamma-optimal", "gamma")])
+def test_eigenvectors_of_other_lengths_share_the_size_of_b_and_c_otherwise(kind: str, other: str):
+    """The same perturbation at random; the minimisers weigh another condition number, and differ a little."""
+    scaled, unit = (Start(each, 4).perturbation(32) for each in (kind, other))
+    assert scaled is not None
+    assert unit is not None
+    lengths = torch.linalg.vector_norm(unit.V, dim=0)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
+    assert torch.linalg.cond(scaled.V) < torch.linalg.cond(unit.V)
+    assert float(scaled.rel) == pytest.approx(float(unit.rel), rel=0.15)
+    if kind == "random":
+        torch.testing.assert_close(scaled.E, unit.E, rtol=0, atol=0)
+    larger, smaller = (S4PTD(2, 32, scale="s4", seed=0, **Start(each, 4).options) for each in (other, kind))
+    assert larger.B.square().mean() > 100 * smaller.B.square().mean()
+    assert larger.C.square().mean() < 0.1 * smaller.C.square().mean()
 
 
 def test_s4d_drops_what_makes_the_matrix_not_normal():
@@ -474,6 +492,78 @@ def test_the_grid_has_all_ten_models_and_tells_ours_from_the_papers():
     assert found["Luna-256"]["source"] == "Ma et al. 2021"
 
 
+def test_an_easier_task_is_compared_with_nothing():
+    """Not with what is published, nor with a bar; one that was generated is the same task."""
+    easy = a_run("lra-pathfinder-s5ptd", 0, 0.99, "epochs = 3, data.options.level = easy")
+    hard = a_run("lra-pathfinder-s5ptd", 1, 0.9, "data.options.source = generated, start = pathfinder-easy")
+    rows = {row["accuracy"]: row for row in table_rows([easy, hard])}
+    assert (rows[99]["published"], rows[90]["published"]) == (None, 95.54)
+    (claim,) = claims_of(list(rows.values()))
+    assert claim.measured == 90
+    (row,) = (row for row in grid(list(rows.values()))["rows"] if row["model"] == "S5-PTD")
+    assert row["cells"][4]["ours"] == "90.00*"
+    assert claims_of(table_rows([easy])) == []
+    assert "99.00 % (epochs = 3, data.options.level = easy)" in in_words(list(rows.values()))
+
+
+def test_a_run_that_is_made_twice_is_no_second_seed():
+    twice = [a_run("lra-text-s5ptd", 0, 0.89), a_run("lra-text-s5ptd", 0, 0.87) | {"name": "again"}]
+    (row,) = table_rows(twice)
+    assert row["seeds"] == [0]
+
+
+def test_where_a_record_cannot_go_is_known_before_anything_is_trained(places: dict[str, Any], tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for records, told in ((tmp_path / "none" / "x", "there is no folder"), (tmp_path / "file", "is a file")):
+        with pytest.raises(WellposedError, match=told):
+            run_full("lra", records=records, **places)
+    assert not places["runs"].exists()
+
+
+@pytest.mark.slow
+def test_runs_that_somebody_else_made_are_measured_too(places: dict[str, Any]):
+    """Finished ones of presets that are asked for; what was only begun is left to whoever began it."""
+    config = tiny(preset("lra-listops-s5ptd"))
+    places["runs"].mkdir()
+    config = config.replace(label_smoothing=0.1, evaluation=config.evaluation.replace(keep=(1,)))
+    lost = config.replace(data=DataConfig(task="listops", options={"source": "published"}, batch_size=16))
+    for name, minutes in (("mine", None), ("begun", 1e-6), ("lost", None)):
+        options: dict[str, Any] = {"device": "cpu", "progress": False, "summary": False, "minutes": minutes}
+        run(config, places["runs"] / name, data=places["data"], **options)
+    path = places["runs"] / "lost" / "config.json"
+    path.write_text(json.dumps(lost.to_dict()), encoding="utf-8")  # its data are nowhere
+    said: list[str] = []
+    record = run_full("lra", only=["lra-listops-s5ptd"], slim=True, say=said.append, **places)
+    assert any("lost cannot be measured: " in line for line in said)
+    assert (places["runs"] / "mine" / "checkpoints").exists()
+    assert load_run(places["runs"] / "mine").model_at(1) is not None
+    lines = {line["name"]: line for line in record.data["runs"]}
+    assert lines["mine"]["noise"]["amplitude"] == 0.1
+    assert "begun" not in lines
+    assert not load_run(places["runs"] / "begun").finished
+
+
+@pytest.mark.slow
+def test_runs_of_the_table_may_begin_with_the_weights_of_another(places: dict[str, Any]):
+    """Their lines say so, stand beside those of the preset as it is, and are not made again by ``rerun.py``."""
+    slice_: dict[str, Any] = {"only": ["lra-listops-s5ptd"], **places}
+    run_full("lra", **slice_)
+    first = places["runs"] / "lra-listops-s5ptd-seed0"
+    record = run_full("lra", start=str(first), **slice_)
+    name = f"lra-listops-s5ptd-from-{first.name}-seed0"
+    assert {line["name"]: line["changed"] for line in record.data["runs"]} == {
+        first.name: "", name: f"start = {first.name}"
+    }  # fmt: skip
+    assert [row["changed"] for row in record.data["rows"]] == ["", f"start = {first.name}"]
+    assert record.provenance["command"].endswith(f"--start {first.name} --tiny")
+    begun = load_run(places["runs"] / name).model_at(0).state_dict()
+    assert all(torch.equal(t, begun[key]) for key, t in load_run(first).model().state_dict().items())
+    told: list[str] = []
+    nowhere = run_full("lra", start="nowhere", say=told.append, **slice_)
+    assert len(nowhere.data["runs"]) == 2
+    assert any("start = 'nowhere' holds neither a run nor a saved model" in line for line in told)
+
+
 @pytest.mark.slow
 def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: Path):
     """Also where runs of earlier slices are elsewhere by now."""
@@ -481,13 +571,15 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
     places |= {"records": tmp_path / "records", "seeds": [0, 1]}
     earlier = a_run("lra-text-s5ptd", 0, 0.88)
     record = run_full("lra", only=["lra-listops-s5ptd"], **places)
+    assert load_record(tmp_path / "records" / "lra-full.json").data == json.loads(json.dumps(record.data))
     assert [row["preset"] for row in record.data["rows"]] == ["tiny-lra-listops-s5ptd"]
     assert record.data["rows"][0]["published"] is None
     assert record.data["rows"][0]["lost_to_noise"] is not None
     assert "lra-listops-s5ptd" not in record.data["missing"]
     assert "lra-text-s5ptd" in record.data["missing"]
     save_record(replace(record, data=record.data | {"runs": [earlier]}), tmp_path / "records")
-    large: dict[str, Any] = {**places, "tiny": False, "minutes": 1e-9}
+    beside = shutil.copytree(tmp_path / "records", tmp_path / "beside")
+    large: dict[str, Any] = {**places, "tiny": False, "minutes": 1e-9, "records": beside}
     with pytest.raises(ArgumentError, match="holds a run of another config"):
         run_full("lra", only=["lra-listops-s5ptd"], **large)
     assert run_full("lra", only=["lra-text-s5ptd"], **large).data["rows"] == []
@@ -505,6 +597,7 @@ def test_the_table_grows_from_slice_to_slice(places: dict[str, Any], tmp_path: P
     with pytest.raises(ArgumentError, match="is of models at full size, which tiny ones would replace"):
         run_full("lra", only=["lra-listops-s5ptd"], **places)
     (tmp_path / "records" / "lra-full.json").unlink()
+    (beside / "lra-full.json").unlink()
     assert again.claims
     figure_svg("lra-full", again.data)
     with pytest.raises(UnknownNameError, match="Long Range Arena"):
@@ -624,7 +717,7 @@ def test_a_fingerprint_is_of_what_is_learnt(monkeypatch: pytest.MonkeyPatch):
     others += [config.replace(data=config.data.replace(batch_size=7))]
     assert len({fingerprint(each) for each in (config, *others)}) == 6
     before = fingerprint(config)
-    monkeypatch.setattr(_run_facts, "fields_of", lambda each: [*fields_of(each), ("optimizer.new", "0")])
+    monkeypatch.setattr(_fingerprint, "fields_of", lambda each: [*fields_of(each), ("optimizer.new", "0")])
     assert fingerprint(config) == before
 
 
@@ -661,6 +754,24 @@ def test_a_model_that_travels_is_measured_on_fresh_data(tmp_path: Path, monkeypa
     monkeypatch.setattr(_shipped, "LIMIT", 1000)
     with pytest.raises(ArgumentError, match=r"over 0.001 MB: ship a smaller"):
         _shipped.ship(done, tmp_path / "weights")
+
+
+@pytest.mark.slow
+def test_a_card_tells_of_the_runs_that_a_model_began_with(tmp_path: Path):
+    base = tiny(preset("lra-listops-s5ptd"))
+    (tmp_path / "data").mkdir()
+    for name, task, start in (("first", "toy", None), ("second", "toy", "first"), ("third", "listops", "second")):
+        options = {"source": "generated", "train": 32, "val": 16, "test": 16}
+        data = base.data if task == "toy" else DataConfig(task=task, options=options, batch_size=16)
+        config = base.replace(data=data, epochs=1, name="lra-listops-s5ptd" if name == "third" else name)
+        config = config.replace(
+            start=start and str(tmp_path / start), start_except=("backbone.encoder",) if task == "listops" else ()
+        )
+        done = run(config, tmp_path / name, data=tmp_path / "data", device="cpu", progress=False, summary=False)
+    place = _shipped.ship(done, tmp_path / "weights")
+    assert [stage["name"] for stage in json.loads((place / "card.json").read_text())["before"]] == ["first", "second"]
+    words = (place / "README.md").read_text(encoding="utf-8")
+    assert words.index("**Before** that: `second`") < words.index("**Before** that: `first`")
 
 
 def test_fresh_pixels_are_scaled_as_the_model_learnt_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

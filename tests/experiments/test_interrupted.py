@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -234,3 +237,25 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path):
         path.write_text(json.dumps(whole))
         with pytest.raises(RecordError, match="damaged"):
             run_full("ablation", records=tmp_path, **places)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_slice_leaves_its_record(number: signal.Signals, tmp_path: Path):
+    (tmp_path / "data").mkdir()
+    command = [sys.executable, "-m", "wellposed.experiments", "failure-modes", "--full", "--tiny", "--device", "cpu"]
+    command += [word for name in ("runs", "data", "records") for word in (f"--{name}", str(tmp_path / name))]
+    slice_ = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert slice_.stdout is not None
+    trained = 0
+    for line in slice_.stdout:
+        trained += line.startswith("training")
+        if trained == 3:  # two are finished and measured
+            slice_.send_signal(number)
+            break
+    told = slice_.communicate(timeout=120)[1]
+    assert slice_.returncode != 0, told
+    record = json.loads((tmp_path / "records" / "failure-modes-full.json").read_text(encoding="utf-8"))
+    assert sum(run["finished"] for run in record["data"]["runs"]) >= 2
+    assert len(record["data"]["missing"]) >= 15
+    if number == signal.SIGINT:
+        assert f"its record is {tmp_path / 'records' / 'failure-modes-full.json'}" in told

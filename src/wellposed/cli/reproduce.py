@@ -28,6 +28,7 @@ def reproduce(
     seeds: tuple[int, ...] = (),
     epochs: int | None = None,
     precision: Literal["float32", "tf32", "bf16"] | None = None,
+    start: str | None = None,
     only: tuple[str, ...] = (),
     at_once: int = 1,
     tiny: bool = False,
@@ -49,6 +50,7 @@ def reproduce(
         seeds: With --full, seeds of the runs; those of the experiment if not given.
         epochs: With --full, cut longer runs short, their schedules too but for warm-ups; names of these runs say so.
         precision: With --full, another one than that of the presets; names of these runs say so.
+        start: With --full, begin with the weights of this run or saved model; names of these runs say so.
         only: With --full, presets: no others are trained now.
         at_once: With --full, how many models to train side by side, each in a process of its own.
         tiny: With --full, make everything small, to try the program.
@@ -73,24 +75,28 @@ def reproduce(
     folder = make_folder(records or out / "records")
     options: dict[str, Any] = {"runs": runs, "data": data, "minutes": minutes, "device": device}
     options |= {"seeds": seeds or None, "epochs": epochs, "precision": precision, "only": only, "records": folder}
-    options |= {"at_once": at_once, "tiny": tiny, "slim": slim}
+    options |= {"start": start, "at_once": at_once, "tiny": tiny, "slim": slim}
     done: list[str] = []
-    with keeping(lambda: _kept(done, folder, runs if full else None)):
+    with keeping(lambda: _kept_runs(names[0], folder, runs) if full else _kept(done, folder)):
         for name in names or NAMES:
             with going_on(folder, name) if full else nullcontext():
-                made = (
+                if full:
                     run_full(name, say=print, **options)
-                    if full
-                    else run(name, track=track_steps(name), brief=not names)
-                )
-                save_record(made, folder)
+                else:
+                    save_record(run(name, track=track_steps(name), brief=not names), folder)
             done.append(name)
     print(f"report: {show_verdicts(read_records(folder), out)}")
 
 
-def _kept(done: list[str], folder: Path, runs: Path | None) -> str:
+def _kept_runs(name: str, folder: Path, runs: Path | None) -> str:
+    """What an interruption of a full form leaves on disk."""
+    from wellposed.experiments._registry import told
+
+    return f"what was trained is in {runs}, {told(folder, name)}; the same command goes on from there"
+
+
+def _kept(done: list[str], folder: Path) -> str:
     """What an interruption leaves on disk."""
-    trained = f"; what was trained is in {runs}, and the same command goes on from there" if runs else ""
     if not done:
-        return f"no record was written{trained}"
-    return f"kept in {folder}: {', '.join(done)}; 'wellposed report --records {folder}' draws them{trained}"
+        return "no record was written"
+    return f"kept in {folder}: {', '.join(done)}; 'wellposed report --records {folder}' draws them"

@@ -11,7 +11,7 @@ from typing import get_args
 from wellposed._files import check_folder
 from wellposed.errors import WellposedError
 from wellposed.experiments import NAMES, Record, get, run, run_full, save_record
-from wellposed.experiments._registry import going_on
+from wellposed.experiments._registry import going_on, told
 from wellposed.train._config import Precision
 
 
@@ -23,21 +23,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         check_folder(asked.records)  # before anything runs
         with going_on(asked.records, asked.name) if asked.full else nullcontext():
             record = _made(asked)
-            path = save_record(record, asked.records)
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
     except KeyboardInterrupt:
-        raise SystemExit("wellposed: stopped") from None
+        kept = f"; {told(asked.records, asked.name)}; the same command goes on" if asked.full else ""
+        raise SystemExit(f"wellposed: stopped{kept}") from None
     print(record.finding)  # noqa: T201
     for claim in record.claims:
         bound = claim.kind if claim.kind.startswith("at ") else "expected"
         print(f"{claim.text}: {claim.measured:.6g} ({bound} {claim.expected:.6g})")  # noqa: T201
-    print(f"record: {path}")  # noqa: T201
+    print(f"record: {asked.records / f'{record.experiment}.json'}")  # noqa: T201
 
 
 def _made(asked: argparse.Namespace) -> Record:
     if not asked.full:
-        return run(asked.name)
+        record = run(asked.name)
+        save_record(record, asked.records)
+        return record
     return run_full(
         asked.name,
         runs=asked.runs,
@@ -47,6 +49,7 @@ def _made(asked: argparse.Namespace) -> Record:
         seeds=asked.seeds,
         epochs=asked.epochs,
         precision=asked.precision,
+        start=asked.start,
         only=asked.only,
         records=asked.records,
         at_once=asked.at_once,
@@ -71,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     words = get_args(Precision)
     parser.add_argument("--precision", choices=words, help="of --full: another one than that of the presets")
+    parser.add_argument("--start", metavar="RUN", help="of --full: begin with the weights of a run or a saved model")
     parser.add_argument("--only", nargs="+", default=[], metavar="PRESET", help="of --full: train no others now")
     parser.add_argument("--at-once", type=int, default=1, metavar="K", help="of --full: train K runs side by side")
     parser.add_argument("--slim", action="store_true", help="of --full: keep only what going on needs")

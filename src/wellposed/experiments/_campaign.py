@@ -19,7 +19,7 @@ from wellposed.presets._fingerprint import fingerprint
 from wellposed.train import RunConfig, RunResult, load_run
 from wellposed.train._checkpoint import LAST, read_checkpoint
 from wellposed.train._config import Precision
-from wellposed.train._folder import CHECKPOINTS, CONFIG, check_resumable, epoch_folder, only_one
+from wellposed.train._folder import CHECKPOINTS, CONFIG, check_resumable, epoch_folder, only_one, start_name
 from wellposed.train._sweep_result import reason
 
 _RESERVE_MINUTES = 0.3
@@ -54,6 +54,8 @@ class Campaign:
     """Where runs are to be shorter than their presets have them; their names say so."""
     precision: Precision | None = None
     """Where they are to multiply otherwise than their presets; their names say so."""
+    start: str | None = None
+    """The run or model whose weights they begin with, where these are not drawn; their names say so."""
     only: tuple[str, ...] = ()
     """Names of presets: no others are trained or measured now; what is known of them is told all the same."""
     before: Mapping[str, Any] = field(default_factory=dict)
@@ -78,6 +80,9 @@ class Campaign:
             name, config = f"{name}-{self.epochs}epochs", shortened(config, self.epochs)
         if self.precision is not None and self.precision != config.precision:
             name, config = f"{name}-{self.precision}", config.replace(precision=self.precision)
+        if self.start is not None:
+            from_ = start_name(self.start).replace("/", "-")
+            name, config = f"{name}-from-{from_}", config.replace(start=self.start)
         name, config = f"{name}-seed{seed}", (tiny(config) if self.tiny else config).replace(seed=seed)
         kept = tuple(epoch for epoch in keep if epoch < config.epochs)
         return Job(name, config.replace(evaluation=config.evaluation.replace(keep=(*kept, config.epochs))))

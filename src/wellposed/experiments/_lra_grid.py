@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from wellposed.experiments._lra_table import NAMES, TASKS, best_rows, with_spread
+from wellposed.experiments._lra_table import NAMES, TASKS, best_rows, is_another_task, with_spread
 from wellposed.presets import PRESETS
 from wellposed.presets._published import lra_accuracy
 from wellposed.records import Claim
@@ -55,7 +55,7 @@ NOTES = (
 def grid(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """All ten rows of the table, cells as text; ``rows`` are what we trained."""
     # Tiny models, and tasks that stand in for others, are no part of it.
-    best = best_rows([row for row in rows if row["preset"] in PRESETS and "data.task" not in row["changed"]])
+    best = best_rows([row for row in rows if row["preset"] in PRESETS and not is_another_task(row["changed"])])
     models = [_model(layer, best) for layer in _PRINTED]
     return {"tasks": list(HEADINGS), "rows": models, "notes": list(NOTES)}
 

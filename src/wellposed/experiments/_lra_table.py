@@ -32,6 +32,8 @@ _BARS = {
     "lra-text-s5ptd": 88.5,
 }
 _BARS_OF_THE_BETTER = {"image": 87.0, "pathfinder": 94.0}
+_SAME_TASK = ("source", "seed", "count")
+"""Options of a task that leave it what it is: where its sequences come from, and how many pictures there are."""
 OF_THE_PAPER = ("s4ptd", "s5ptd")
 
 
@@ -42,20 +44,20 @@ def plain_name(name: str) -> str:
 
 def table_rows(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Finished runs by preset and what was changed of it, seeds together where all else is the same."""
-    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    found: dict[tuple[str, str, str], dict[int, dict[str, Any]]] = {}
     for run in runs:
         if run["finished"] and plain_name(run["preset"]) in PRESETS and "accuracy" in run["test"]:
-            found.setdefault((run["preset"], run["changed"], run.get("config", "")), []).append(run)
+            found.setdefault((run["preset"], run["changed"], run.get("config", "")), {}).setdefault(run["seed"], run)
     places = list(PRESETS)
     order = sorted(found, key=lambda key: (places.index(plain_name(key[0])), *key[1:]))
-    return [_row(found[key]) for key in order]
+    return [_row([*found[key].values()]) for key in order]  # a run made twice is no second seed
 
 
 def _row(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Accuracies in per cent. A task that stands in for another is not compared with what is published of that."""
     first, name = runs[0], plain_name(runs[0]["preset"])
     accuracies = [round(100 * run["test"]["accuracy"], 4) for run in runs]
-    stands_in = "data.task" in first["changed"] or first["preset"] != name
+    stands_in = is_another_task(first["changed"]) or first["preset"] != name
     noisy = [run["noise"] for run in runs if "noise" in run]
     return {
         "preset": first["preset"],
@@ -71,6 +73,13 @@ def _row(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "lost_to_noise": round(mean(100 * (each["clean"] - each["layer"]) for each in noisy), 4) if noisy else None,
         "hardware": sorted({run["hardware"] for run in runs}),
     }
+
+
+def is_another_task(changed: str) -> bool:
+    """Whether what was changed of a preset makes it another task, or an easier one."""
+    names = [each.partition(" = ")[0] for each in changed.split(", ")]
+    same = {f"data.options.{name}" for name in _SAME_TASK}
+    return any(name == "data.task" or (name.startswith("data.options.") and name not in same) for name in names)
 
 
 def as_text(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -105,6 +114,8 @@ def in_words(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         _, task, layer = plain_name(row["preset"]).split("-", 2)
         beside = "" if row["published"] is None else f" (published {row['published']:.2f})"
+        if is_another_task(row["changed"]):
+            beside = f" ({row['changed']})"
         words.append(f"{NAMES.get(layer, layer)} on {task} {with_spread(row)} %{beside}")
     return "; ".join(words) + ". " if words else ""
 
@@ -119,7 +130,7 @@ def best_rows(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def claims_of(rows: Sequence[dict[str, Any]]) -> list[Claim]:
     """The bars, on what has been trained."""
-    best = best_rows(rows)
+    best = best_rows([row for row in rows if row["published"] is not None])
     claims = [_claim(best[name], bar) for name, bar in _BARS.items() if name in best]
     for task, bar in _BARS_OF_THE_BETTER.items():
         some = [best[name] for layer in OF_THE_PAPER if (name := f"lra-{task}-{layer}") in best]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,10 @@ from wellposed._locks import locked
 from wellposed.errors import ArgumentError, RecordError, UnknownNameError
 from wellposed.experiments._campaign import Campaign
 from wellposed.experiments._experiment import Experiment, Result
-from wellposed.records import Record, load_record, provenance
+from wellposed.records import Record, load_record, provenance, save_record
 from wellposed.train._config import Precision
+from wellposed.train._folder import start_name
+from wellposed.train._stop import exiting_on_sigterm
 
 T = TypeVar("T")
 Track = Callable[[Iterable[T]], Iterable[T]]
@@ -76,6 +78,7 @@ def run_full(
     seeds: Sequence[int] | None = None,
     epochs: int | None = None,
     precision: Precision | None = None,
+    start: str | None = None,
     only: Sequence[str] = (),
     records: Path | None = None,
     at_once: int = 1,
@@ -86,24 +89,28 @@ def run_full(
     """The experiment at full size, on a GPU: what is missing below ``runs`` is trained, then measured.
 
     After ``minutes`` it stops with what there is; the same call goes on from there. ``epochs`` cuts longer runs short,
-    their schedules too but for warm-ups of up to a fifth of them, ``precision`` takes another one than their presets;
-    names say both. ``only`` names presets:
-    others wait. ``records`` is where the record will go; what the one from before tells of runs stays, and those that
+    their schedules too but for warm-ups of up to a fifth of them, ``precision`` takes another one than their presets,
+    ``start`` is a run or a saved model whose weights all begin with; names say so. ``only`` names presets: others wait.
+    ``records`` is where the record goes; what the one from before tells of runs stays, and those that
     are complete there are not trained again, wherever they were made.
     ``at_once`` runs are trained side by side, in processes. ``tiny`` makes every model and every data set small, to try
     the program: its record says so, and nothing else. ``slim`` removes checkpoints and kept epochs of runs that are
-    measured, and of others all checkpoints but the last.
+    measured, and of others all checkpoints but the last. Ctrl-C and SIGTERM end it as the time does, with a record,
+    before they go on; a second one ends it at once.
     """
-    experiment, start = get(name), time.monotonic()
+    experiment, began = get(name), time.monotonic()
     _check_slice(minutes, seeds)
+    if records is not None:
+        make_folder(_no_file(check_folder(records)))  # before anything is trained
     campaign = Campaign(
         check_full(name, runs),
         data,
-        deadline=float("inf") if minutes is None else start + 60 * minutes,
+        deadline=float("inf") if minutes is None else began + 60 * minutes,
         device=device,
         seeds=tuple(dict.fromkeys(experiment.seeds if seeds is None else seeds)),
         epochs=None if epochs is None else positive_int(epochs, "epochs"),
         precision=precision,
+        start=start,
         only=_presets(only),
         before=_before(records, f"{name}{FULL}", tiny=tiny),
         at_once=positive_int(at_once, "at_once"),
@@ -111,18 +118,40 @@ def run_full(
         slim=slim,
         say=say,
     )
+    from_ = start_name(start) if start else ""
+    given = {"seeds": seeds or (), "epochs": [epochs or ""], "precision": [precision or ""], "only": only}
+    command = _command(name, given | {"start": [from_]}, tiny=tiny)
+    try:
+        with exiting_on_sigterm():
+            return _saved(_full_record(name, campaign, command, began), records)
+    except (KeyboardInterrupt, SystemExit):  # as if the time were up, with a record
+        _saved(_full_record(name, replace(campaign, deadline=began), command, began), records)
+        raise
+
+
+def _command(name: str, given: Mapping[str, Sequence[Any]], *, tiny: bool) -> str:
+    """As a record tells it, whichever way it was called."""
+    told = {option: " ".join(map(str, values)) for option, values in given.items()}
+    options = "".join(f" --{option} {values}" for option, values in told.items() if values)
+    return f"wellposed reproduce {name} --full --runs RUNS{options}{' --tiny' if tiny else ''}"
+
+
+def _saved(record: Record, folder: Path | None) -> Record:
+    if folder is not None:
+        save_record(record, folder)
+    return record
+
+
+def _full_record(name: str, campaign: Campaign, command: str, began: float) -> Record:
+    """Train and measure as long as there is time, and tell of what there is."""
+    experiment = get(name)
     assert experiment.full is not None
     result = experiment.full(campaign)
-    if tiny:
+    if campaign.tiny:
         result = replace(
             result, finding=f"Tiny models, of no meaning. {result.finding}", data=result.data | {"tiny": True}
         )
-    given = {"seeds": seeds or (), "epochs": [epochs or ""], "precision": [precision or ""], "only": only}
-    options = "".join(
-        f" --{option} {' '.join(map(str, values))}" for option, values in given.items() if any(map(str, values))
-    )
-    command = f"wellposed reproduce {name} --full --runs RUNS{options}{' --tiny' if tiny else ''}"
-    made = provenance(command, time.monotonic() - start, experiment.seed)
+    made = provenance(command, time.monotonic() - began, experiment.seed)
     return _record(f"{name}{FULL}", experiment, result, made)
 
 
@@ -165,6 +194,12 @@ def _presets(names: Sequence[str]) -> tuple[str, ...]:
         if name not in presets.PRESETS:
             raise UnknownNameError("preset", name, presets.PRESETS)
     return tuple(names)
+
+
+def told(records: Path, name: str) -> str:
+    """What an interrupted full form has left, in words."""
+    path = records / f"{name}{FULL}.json"
+    return f"its record is {path}" if path.exists() else "there is no record of it yet"
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from wellposed.errors import UnknownNameError
 from wellposed.experiments._measured import rounded
 from wellposed.experiments._training import card_minutes
-from wellposed.presets import fields_of, preset
-from wellposed.presets._fingerprint import ASIDE, fingerprint, preset_fingerprint
+from wellposed.presets import preset
+from wellposed.presets._fingerprint import fingerprint, own_fields, preset_fingerprint
 from wellposed.train import RunConfig
 from wellposed.train._sweep_result import reason
 
@@ -60,11 +60,11 @@ def _described(campaign: Campaign, job: Job) -> dict[str, Any]:
 def changed(config: RunConfig) -> str:
     """Where a run departs from the preset it is named after."""
     try:
-        usual = dict(fields_of(preset(config.name)))
+        usual = own_fields(preset(config.name))
     except UnknownNameError:
         return "not a preset"
-    fields = dict(fields_of(config))
-    names = [name for name in {**usual, **fields} if name not in ASIDE and usual.get(name) != fields.get(name)]
+    fields = own_fields(config)
+    names = [name for name in {**usual, **fields} if usual.get(name) != fields.get(name)]
     return ", ".join(f"{name} = {fields.get(name, 'none')}" for name in names)
 
 

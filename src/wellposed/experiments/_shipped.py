@@ -24,6 +24,7 @@ from wellposed.experiments._run_facts import changed
 from wellposed.nn import SequenceModel
 from wellposed.presets import PRESETS
 from wellposed.train import DataConfig, RunResult
+from wellposed.train._folder import start_name
 from wellposed.train._result import load_model
 from wellposed.train._splits import load_split
 
@@ -48,17 +49,17 @@ class Shipped:
         """In single precision, on the CPU."""
         return load_model(self.folder, "cpu").float().eval()
 
-    def fresh_data(self, seed: int) -> SequenceDataset:
-        """Sequences that were not there when it was trained."""
+    def fresh_data(self, seed: int, **sizes: int) -> SequenceDataset:
+        """Sequences that were not there when it was trained; ``sizes`` are options of the task."""
         task = self.card["task"]
-        options = {**self.card["options"], **FRESH[task], "source": "generated", "seed": seed}
+        options = {**self.card["options"], **FRESH[task], **sizes, "source": "generated", "seed": seed}
         config = DataConfig.from_dict({"task": task, "options": options, "normalize": self.card.get("normalize")})
         with tempfile.TemporaryDirectory() as folder:
             return load_split(config, folder, "test").to("cpu")  # on the heap: the folder goes away
 
-    def measured(self, seed: int) -> dict[str, Any]:
+    def measured(self, seed: int, **sizes: int) -> dict[str, Any]:
         """Accuracy on fresh data, clean and under layer noise, and how far chance may move it."""
-        test = self.fresh_data(seed)
+        test = self.fresh_data(seed, **sizes)
         seen = UnderNoise(self.model(), test, device="cpu", count=None)
         told = self.card["accuracy"]
         return rounded(
@@ -95,7 +96,8 @@ def ship(run: RunResult, folder: Path = WEIGHTS) -> Path:
     if len(weights) > LIMIT:
         much = f"{len(weights) / 1e6:.2f} MB, over {LIMIT / 1e6:g} MB"
         raise ArgumentError(f"the model of {run.folder} takes {much}: ship a smaller one")
-    made = json.loads((run.folder / "record.json").read_text(encoding="utf-8"))["provenance"]
+    record = json.loads((run.folder / "record.json").read_text(encoding="utf-8"))
+    made = record["provenance"]
     card = {
         "preset": config.name,
         "changed": changed(config),
@@ -109,6 +111,7 @@ def ship(run: RunResult, folder: Path = WEIGHTS) -> Path:
         "hardware": made["hardware"]["gpu"] or made["hardware"]["cpu"],
         "commit": made["commit"],
         "date": made["date"],
+        "before": _stages(record["data"].get("start")),
     }
     place = make_folder(make_folder(folder) / config.name)
     write_whole(place / "model.safetensors", weights)
@@ -116,6 +119,14 @@ def ship(run: RunResult, folder: Path = WEIGHTS) -> Path:
     write_whole(place / "card.json", json.dumps(card, indent=1) + "\n")
     write_whole(place / "README.md", _in_words(card, len(weights)))
     return place
+
+
+def _stages(start: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The runs whose weights it began with, the earliest first."""
+    if start is None:
+        return []
+    known = {name: start[name] for name in ("task", "options", "seed", "epochs", "best_epoch") if name in start}
+    return [*_stages(start.get("start")), {"name": start_name(start["folder"]), **known}]
 
 
 def _halved(run: RunResult) -> tuple[bytes, dict[str, Any]]:
@@ -133,14 +144,21 @@ def _half(name: str, tensor: Tensor) -> Tensor:
     return tensor if keep else tensor.half()
 
 
+def _stage_in_words(stage: dict[str, Any]) -> str:
+    options = ", ".join(f"{name} = {value}" for name, value in stage.get("options", {}).items())
+    epochs = f", best epoch {stage['best_epoch']} of {stage['epochs']}" if "epochs" in stage else ""
+    return f"`{stage['name']}`{f' ({options})' if options else ''}{epochs}"
+
+
 def _in_words(card: dict[str, Any], size: int) -> str:
     changes = f", with {card['changed']}" if card["changed"] else ""
+    before = "".join(f"\n- **Before** that: {_stage_in_words(stage)}." for stage in reversed(card["before"]))
     return f"""# {card["preset"]}
 
 A model of the wellposed library, trained on {card["task"]} of the Long Range Arena, which anybody can generate.
 
 - **Made by** the preset `{card["preset"]}`{changes}, seed {card["seed"]}, {card["epochs"]} epochs, the best of which on
-  validation was number {card["best_epoch"]}; on {card["hardware"]}, {card["date"]}, commit {card["commit"]}.
+  validation was number {card["best_epoch"]}; on {card["hardware"]}, {card["date"]}, commit {card["commit"]}.{before}
 - **Accuracy** on the test set: {100 * card["accuracy"]:.2f} %, before weights were rounded to half precision.
 - **Size**: {size / 1e6:.2f} MB. Eigenvalues and steps are in single precision.
 - **For** trying the library, and for watching what noise does: `wellposed reproduce lra` measures it on fresh data.

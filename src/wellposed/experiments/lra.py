@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from wellposed.errors import UnknownNameError
+from wellposed.errors import UnknownNameError, WellposedError
 from wellposed.experiments._campaign import Campaign, Job
 from wellposed.experiments._experiment import Experiment, Result
 from wellposed.experiments._lra_grid import claims_of_the_table, grid
@@ -18,10 +18,11 @@ from wellposed.experiments._lra_table import (
     as_text,
     claims_of,
     in_words,
+    is_another_task,
     plain_name,
     table_rows,
 )
-from wellposed.experiments._measured import Measured
+from wellposed.experiments._measured import Measured, TimeIsUp
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
 from wellposed.experiments._run_facts import described, one_of_each, summed, unfinished
 from wellposed.experiments._shipped import shipped
@@ -127,10 +128,12 @@ def full(campaign: Campaign) -> Result:
         if name not in PRESETS or not name.startswith("lra-"):
             raise UnknownNameError("preset of the Long Range Arena", name, [n for n in PRESETS if n.startswith("lra-")])
     groups = [[campaign.job(preset(name), seed) for seed in campaign.seeds] for name in wanted]
+    asked = [job for group in groups for job in group]
     campaign.work(groups, lambda done, measured: _measure(campaign, done, measured))
-    runs = _all_runs(campaign, [job for group in groups for job in group])
+    _measure_others(campaign, [job for job in _found(campaign) if job not in asked])
+    runs = _all_runs(campaign, asked)
     rows = table_rows(runs)
-    finished = {plain_name(row["preset"]) for row in rows if BEFORE not in row["changed"]}
+    finished = {plain_name(row["preset"]) for row in rows if not _is_other(row["changed"])}
     data: dict[str, Any] = {"form": "full", "rows": rows, "published": PUBLISHED}
     data |= {"grid": grid(rows), "table": as_text(rows)} | summed(runs)
     planned = [*dict.fromkeys((*wanted, *ORDER))]
@@ -139,6 +142,25 @@ def full(campaign: Campaign) -> Result:
     words = in_words(rows) or "Nothing is finished yet. "
     cost = f"All runs together took {data['device_minutes']:.0f} minutes of the device."
     return Result(words + cost + _told(unmeasured) + unfinished(data["missing"], len(planned)), claims_of(rows), data)
+
+
+def _is_other(changed: str) -> bool:
+    """Whether a run leaves its preset to be trained: it was another one then, or another task."""
+    return BEFORE in changed or is_another_task(changed)
+
+
+def _measure_others(campaign: Campaign, jobs: Sequence[Job]) -> None:
+    """Finished runs that somebody else has left here. They keep all their files, and none of them stops the rest."""
+    for job in jobs:
+        done = campaign.result(job)
+        if done is None or not done.finished or (campaign.only and plain_name(job.config.name) not in campaign.only):
+            continue
+        try:
+            _measure(campaign, done, campaign.measured(job))
+        except TimeIsUp:
+            return
+        except WellposedError as error:
+            campaign.say(f"{job.name} cannot be measured: {error}")
 
 
 def _measure(campaign: Campaign, done: RunResult, measured: Measured) -> None:
@@ -174,16 +196,19 @@ def _all_runs(campaign: Campaign, jobs: Sequence[Job]) -> list[dict[str, Any]]:
 
     Of a run that is made anew, as its preset has changed, the earlier result stays until there is another.
     """
-    here = {job.name: job for job in jobs}
-    for each in list_runs(campaign.runs):
-        if plain_name(each.config.name).startswith("lra-") and campaign.concerns(each.config):
-            here.setdefault(each.folder.name, Job(each.folder.name, each.config))
+    here = {job.name: job for job in (*_found(campaign), *jobs)}
     found = {run["name"]: run | _noise(campaign, here[run["name"]]) for run in described(campaign, here.values())}
     ended = {name for name, run in found.items() if run["finished"]}
     told = campaign.before.get("runs", ())
     earlier = [run for run in told if run["name"] not in (ended if run["finished"] else found)]
     runs = [run for run in (*found.values(), *earlier) if run["epochs"] or "failed" in run]
     return one_of_each([run | {"changed": changes(run)} for run in runs])
+
+
+def _found(campaign: Campaign) -> list[Job]:
+    """The runs of this table in the folder, whoever began them."""
+    runs = [run for run in list_runs(campaign.runs) if plain_name(run.config.name).startswith("lra-")]
+    return [Job(run.folder.name, run.config) for run in runs if campaign.concerns(run.config)]
 
 
 def _noise(campaign: Campaign, job: Job) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from wellposed.errors import UnknownNameError
 from wellposed.presets._describe import fields_of
 from wellposed.presets._table import preset
 from wellposed.train import DataConfig, RunConfig
-from wellposed.train._folder import FREE
+from wellposed.train._folder import FREE, start_name
 
 ASIDE = (*FREE, "seed")
 """Fields that a run has of itself, whatever its preset."""
@@ -24,10 +24,16 @@ def fingerprint(config: RunConfig) -> str:
 
     Of what a config says beyond the defaults: a field that is new to the library leaves older runs what they were.
     """
-    usual = dict(fields_of(RunConfig(data=DataConfig(task=config.data.task))))
-    own = ((name, value) for name, value in fields_of(config) if name not in ASIDE)
+    usual = own_fields(RunConfig(data=DataConfig(task=config.data.task)))
+    own = own_fields(config).items()
     fields = sorted((name, value) for name, value in own if usual.get(name) != value or name == "data.task")
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
+
+
+def own_fields(config: RunConfig) -> dict[str, str]:
+    """All but what a run has of itself; of the run that it started from the name, wherever that lies."""
+    fields = {name: value for name, value in fields_of(config) if name not in ASIDE}
+    return fields if config.start is None else fields | {"start": start_name(config.start)}
 
 
 def preset_fingerprint(name: str) -> str | None:

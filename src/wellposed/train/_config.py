@@ -146,6 +146,10 @@ class RunConfig(Config):
     epochs: int = 20
     seed: int = 0
     """Of weights, order and dropout."""
+    start: str | None = None
+    """Folder of a run, or of a saved model, whose weights training begins with; drawn ones unless given."""
+    start_except: tuple[str, ...] = ()
+    """Parts of the model that are drawn all the same, such as ``("head",)`` where the classes are others."""
     precision: Precision = "tf32"
     """Of matrix products; ``"bf16"`` is autocast. On a CPU both of the others are float32."""
     label_smoothing: float | int = 0.0
@@ -172,6 +176,8 @@ class RunConfig(Config):
         at_least("", self, epochs=1, seed=0, checkpoint_minutes=0)
         if not 0 <= self.label_smoothing < 1:
             raise ArgumentError(f"label_smoothing is a share from 0 to below 1, got {self.label_smoothing}")
+        if self.start_except and self.start is None:
+            raise ArgumentError(f"start_except = {self.start_except} is of weights to start from: give start, too")
         if self.ema is not None and not 0 < self.ema < 1:
             raise ArgumentError(f"ema is a decay between 0 and 1, such as 0.999, got {self.ema}; leave it out for none")
         if self.name.startswith(".") or any(c in "/\\" or not c.isprintable() for c in self.name):

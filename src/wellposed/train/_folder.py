@@ -23,13 +23,15 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
     "final",
 )
 INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
+START = "start.json"
+"""Whose weights it began with, where they were not drawn."""
 FAILED = "failed.json"
 """Why a run of a sweep did not go on."""
 MEASURED = "measured.json"
 """What experiments have found out about its model."""
 EPOCHS, TENSORBOARD = "epochs", "tensorboard"
 _LEFT = (EPOCHS, TENSORBOARD, "best", "metrics.csv", "metrics.jsonl", "spectra.safetensors")
-_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, FAILED, MEASURED, *_LEFT)
+_OWN = (CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL, INITIAL, ANALYSIS, SUMMARY, START, FAILED, MEASURED, *_LEFT)
 FREE = ("note", "name", "checkpoint_minutes", "graph", "compile", "evaluation.keep")
 """Fields that may change when a run is resumed: what is learnt does not depend on them."""
 
@@ -126,17 +128,29 @@ def check_resumable(folder: Path, config: RunConfig, remedy: str = f"Choose anot
     Then there is nothing to go on from: data were missing, or the first step failed, and a field is put right.
     """
     before = read_config(folder)
-    if (folder / RECORD).exists() or any((folder / CHECKPOINTS).glob("*.safetensors")):
+    if (folder / RECORD).exists() or has_checkpoint(folder):
         _check_same(folder, before, config, remedy)
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether there is something to go on from."""
+    return any((folder / CHECKPOINTS).glob("*.safetensors"))
 
 
 def _check_same(folder: Path, before: RunConfig, now: RunConfig, remedy: str) -> None:
     """A run goes on with what it was begun with."""
-    then, new = (flat(each.to_dict()) for each in (before, now))
+    then, new = (flat(each.to_dict()) | {"start": each.start and start_name(each.start)} for each in (before, now))
     other = sorted(name for name in then.keys() | new.keys() if then.get(name) != new.get(name) and name not in FREE)
     if other:
         changes = ", ".join(f"{name} was {then.get(name)!r}, is {new.get(name)!r}" for name in other[:5])
         raise ArgumentError(f"{folder} holds a run of another config: {changes}. {remedy}")
+
+
+def start_name(start: str) -> str:
+    """Of the run or model that one starts from, wherever that lies: ``easy``, or ``easy/final``."""
+    parts = Path(start).parts
+    deep = 3 if parts[-2:-1] == (EPOCHS,) else 2 if parts[-1:] and parts[-1] in (FINAL, INITIAL, "best") else 1
+    return "/".join(parts[-deep:])
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

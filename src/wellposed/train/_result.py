@@ -49,9 +49,13 @@ class RunResult:
 
     def model(self, device: Any = None) -> SequenceModel:
         """The trained model, in eval mode; of a run that is not finished the best so far."""
+        return load_model(self.model_folder(), device)
+
+    def model_folder(self) -> Path:
+        """Where the weights of that model lie."""
         for name in (FINAL, "best"):
             if (self.folder / name / "config.json").exists():
-                return load_model(self.folder / name, device)
+                return self.folder / name
         if self.finished:
             raise RecordError(f"{self.folder} is finished, but its weights, in {FINAL}, are gone: bring a copy back")
         raise RecordError(f"{self.folder} has no model yet: it is written with a checkpoint after an evaluation")

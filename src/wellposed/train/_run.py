@@ -40,6 +40,7 @@ from wellposed.train._progress import Silence, describe, make_progress
 from wellposed.train._result import RunResult, is_finished, load_run, result_of
 from wellposed.train._session import Session, make_session
 from wellposed.train._splits import load_splits, normalized
+from wellposed.train._start import begin_with_weights, check_start, note_start, noted_start
 from wellposed.train._state import load_weights, restore, whole
 from wellposed.train._stop import Stop, stopping_on_signals
 from wellposed.train._summary import summarize
@@ -152,6 +153,7 @@ def run_until(
 def _open(folder: Path, config: RunConfig, resume: bool, undo: ExitStack) -> None:
     make_run_folder(folder)
     undo.enter_context(only_one(folder))
+    check_start(folder, config, resume=resume)
     open_folder(folder, config, resume=resume)
     sweep(folder / CHECKPOINTS)
 
@@ -204,10 +206,14 @@ def _begin(
         checkpoint: Checkpoint | None = newest(folder / CHECKPOINTS)
     net = make_model(splits["train"], dict(config.model), config.seed)
     if checkpoint is not None:
+        noted_start(folder)  # damaged, it is better told of now than at the end
         load_weights(net, checkpoint)
-    elif fabric.is_global_zero:
-        record.write_spectra(folder, net, "before")
-        net.save_pretrained(folder / INITIAL, overwrite=True)
+    else:
+        begun = begin_with_weights(net, config)
+        if fabric.is_global_zero:
+            note_start(folder, begun)
+            record.write_spectra(folder, net, "before")
+            net.save_pretrained(folder / INITIAL, overwrite=True)
     session = make_session(config, fabric, net, splits)
     if checkpoint is not None:
         restore(session, checkpoint)
@@ -281,6 +287,7 @@ def _end(session: Session, folder: Path, show: Silence, done: bool, summary: boo
             "parameters": sum(p.numel() for p in session.net.parameters()),
             "device_minutes": round(course.seconds * fabric.world_size / 60, 3),
             "processes": fabric.world_size,
+            **noted_start(folder),
         }
         made = record.describe_machine(course.seconds, config)
         record.write_record(folder, config, course, made, **facts)

@@ -58,3 +58,21 @@ def stopping_on_signals() -> Iterator[Stop]:
         yield stop
     finally:
         restore()
+
+
+@contextmanager
+def exiting_on_sigterm() -> Iterator[None]:
+    """In this context SIGTERM raises ``SystemExit`` where it would end the process without a word."""
+
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)

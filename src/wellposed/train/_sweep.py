@@ -22,6 +22,7 @@ from wellposed.train._machine import check_machine
 from wellposed.train._result import is_finished, load_run
 from wellposed.train._runner import Runner
 from wellposed.train._splits import data_key, load_splits
+from wellposed.train._start import check_start
 from wellposed.train._stop import stopping_on_signals
 from wellposed.train._sweep_progress import Watcher, make_watcher
 from wellposed.train._sweep_result import (
@@ -118,6 +119,8 @@ def _open(root: Path, runs: Mapping[str, RunConfig], *, resume: bool) -> None:
     """Refuse what does not go together before anything is begun, then note which runs there are."""
     if (root / CONFIG).exists():
         raise ArgumentError(f"{root} holds a single run: choose another folder for the sweep")
+    for name, config in runs.items():
+        check_start(root / name, config, resume=resume)
     for name, config in runs.items():
         if not resume and (root / name).is_dir():
             clear(root / name)
