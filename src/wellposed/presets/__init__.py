@@ -6,7 +6,7 @@ from wellposed.presets._estimate import Estimate, estimate
 from wellposed.presets._luna import lra_luna
 from wellposed.presets._preset import Preset
 from wellposed.presets._s4 import lra_liquid_s4, lra_s4, lra_s4d, lra_s4ptd, lra_s4ptd_small
-from wellposed.presets._s5 import lra_s5, lra_s5ptd
+from wellposed.presets._s5 import lra_s5, lra_s5ptd, lra_s5ptd_small
 from wellposed.presets._scifar import scifar, scifar_ablation, scifar_robustness
 from wellposed.presets._sinusoids import sinusoids
 from wellposed.presets._table import PRESETS, preset
@@ -33,6 +33,7 @@ __all__ = [
     "lra_s4ptd_small",
     "lra_s5",
     "lra_s5ptd",
+    "lra_s5ptd_small",
     "lra_transformer",
     "preset",
     "scifar",

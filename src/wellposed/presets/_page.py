@@ -22,6 +22,7 @@ _TITLES = {
     "lra_s4": "S4 on the Long Range Arena",
     "lra_s4d": "S4D on the Long Range Arena",
     "lra_s4ptd_small": "S4-PTD, small",
+    "lra_s5ptd_small": "S5-PTD, small",
     "lra_s5": "S5 on the Long Range Arena",
     "lra_liquid_s4": "Liquid-S4 on the Long Range Arena",
     "lra_transformer": "Transformer on the Long Range Arena",

@@ -13,7 +13,8 @@ from wellposed.presets._luna import lra_luna
 from wellposed.presets._preset import Preset
 from wellposed.presets._published import lra_accuracy
 from wellposed.presets._s4 import SMALL_ROWS, lra_liquid_s4, lra_s4, lra_s4d, lra_s4ptd, lra_s4ptd_small
-from wellposed.presets._s5 import lra_s5, lra_s5ptd
+from wellposed.presets._s5 import SMALL_ROWS as S5_SMALL_ROWS
+from wellposed.presets._s5 import lra_s5, lra_s5ptd, lra_s5ptd_small
 from wellposed.presets._scifar import RELS, scifar, scifar_ablation, scifar_robustness
 from wellposed.presets._sinusoids import sinusoids
 from wellposed.presets._tasks import LRA
@@ -51,6 +52,8 @@ def _all() -> Iterator[Preset]:
         yield Preset(f"lra-{task}-s4-small", partial(lra_s4, task, "small"))
         yield Preset(f"lra-{task}-s4d-small", partial(lra_s4d, task, "small"))
         yield Preset(f"lra-{task}-s4ptd-small", partial(lra_s4ptd_small, task))
+    for task in S5_SMALL_ROWS:
+        yield Preset(f"lra-{task}-s5ptd-small", partial(lra_s5ptd_small, task))
     for layer in ("s4d", "s4ptd", "s5", "s5ptd"):
         yield Preset(f"scifar-{layer}", partial(scifar_robustness, layer))
     for layer in ("s4", "s4d", "s4ptd", "s5", "s5ptd"):
