@@ -3,6 +3,7 @@
     python benchmarks/stages.py runs/easy runs/hard --record results/stages-pathfinder.json
 
 A run that was stopped before its end has come as far as its best epoch on validation, with which the next one began.
+With ``--after`` the runs follow those that a record tells of already, wherever these are now.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ def main() -> None:
     """Print, and with --record keep it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folders, the earliest first")
+    parser.add_argument("--after", type=Path, metavar="RECORD", help="the runs before them, as this file has them")
     parser.add_argument("--record", type=Path, help="write the rows to this JSON file")
     options = parser.parse_args()
     try:
         if options.record:
             check_file(options.record)
-        rows = [stage(folder) for folder in options.runs]
+        rows = read_json(options.after)["rows"] if options.after else []
+        rows += [stage(folder) for folder in options.runs]
     except WellposedError as error:
         raise SystemExit(f"stages: {error}") from None
     for row in rows:

@@ -41,6 +41,9 @@ def test_stages_are_told_of_in_their_order(tmp_path: Path):
     weights = json.loads((first / "final" / "config.json").read_text())["sha256"]
     assert [row["start"] for row in rows] == [None, weights]
     assert rows[1]["test_accuracy"] == round(done.test_metrics["accuracy"], 6)
+    assert python(code, "first", "--record", "one.json", cwd=tmp_path).returncode == 0
+    assert python(code, "second", "--after", "one.json", "--record", "both.json", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "both.json").read_text())["rows"] == rows
     missing = python(code, "nowhere", cwd=tmp_path)
     assert missing.returncode != 0
     assert "stages: nowhere is no folder of a run" in missing.stderr

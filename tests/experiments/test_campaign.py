@@ -773,6 +773,12 @@ def test_a_card_tells_of_the_runs_that_a_model_began_with(tmp_path: Path):
     words = (place / "README.md").read_text(encoding="utf-8")
     assert words.index("**Before** that: `second`") < words.index("**Before** that: `first`")
 
+    on = done.config.replace(start=str(place), start_except=())
+    further = run(on, tmp_path / "fourth", data=tmp_path / "data", device="cpu", progress=False, summary=False)
+    card = json.loads((_shipped.ship(further, tmp_path / "weights") / "card.json").read_text())
+    assert [stage["name"] for stage in card["before"]] == ["first", "second", "lra-listops-s5ptd"]
+    assert card["before"][-1]["best_epoch"] == 1
+
 
 def test_fresh_pixels_are_scaled_as_the_model_learnt_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(_shipped.FRESH, "pathfinder", {"count": 20})

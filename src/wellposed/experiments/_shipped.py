@@ -24,7 +24,7 @@ from wellposed.experiments._run_facts import changed
 from wellposed.nn import SequenceModel
 from wellposed.presets import PRESETS
 from wellposed.train import DataConfig, RunResult
-from wellposed.train._folder import start_name
+from wellposed.train._folder import CARD, start_name
 from wellposed.train._result import load_model
 from wellposed.train._splits import load_split
 
@@ -77,7 +77,7 @@ class Shipped:
 
 def shipped(folder: Path = WEIGHTS) -> Iterator[Shipped]:
     """The models there are, by name."""
-    for path in sorted(folder.glob("*/card.json")):
+    for path in sorted(folder.glob(f"*/{CARD}")):
         yield Shipped(path.parent, json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -116,7 +116,7 @@ def ship(run: RunResult, folder: Path = WEIGHTS) -> Path:
     place = make_folder(make_folder(folder) / config.name)
     write_whole(place / "model.safetensors", weights)
     write_whole(place / "config.json", json.dumps(described, indent=2) + "\n")
-    write_whole(place / "card.json", json.dumps(card, indent=1) + "\n")
+    write_whole(place / CARD, json.dumps(card, indent=1) + "\n")
     write_whole(place / "README.md", _in_words(card, len(weights)))
     return place
 
@@ -126,7 +126,8 @@ def _stages(start: dict[str, Any] | None) -> list[dict[str, Any]]:
     if start is None:
         return []
     known = {name: start[name] for name in ("task", "options", "seed", "epochs", "best_epoch") if name in start}
-    return [*_stages(start.get("start")), {"name": start_name(start["folder"]), **known}]
+    before = (*start.get("before", ()), *_stages(start.get("start")))  # told by a card, or by the record of a run
+    return [*before, {"name": start_name(start["folder"]), **known}]
 
 
 def _halved(run: RunResult) -> tuple[bytes, dict[str, Any]]:

@@ -25,6 +25,8 @@ CONFIG, ENVIRONMENT, RECORD, CHECKPOINTS, FINAL = (
 INITIAL, ANALYSIS, SUMMARY = "initial", "analysis.json", "summary.html"
 START = "start.json"
 """Whose weights it began with, where they were not drawn."""
+CARD = "card.json"
+"""Beside a model that travels: how it was made."""
 FAILED = "failed.json"
 """Why a run of a sweep did not go on."""
 MEASURED = "measured.json"

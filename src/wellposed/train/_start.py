@@ -14,7 +14,7 @@ from wellposed.errors import ArgumentError, RecordError
 from wellposed.nn import SequenceModel
 from wellposed.nn._pretrained import fit_modes
 from wellposed.train._config import RunConfig
-from wellposed.train._folder import CONFIG, EPOCHS, INITIAL, START, has_checkpoint, read_json, start_name
+from wellposed.train._folder import CARD, CONFIG, EPOCHS, INITIAL, START, has_checkpoint, read_json, start_name
 from wellposed.train._result import is_finished, load_model, load_run
 
 
@@ -75,8 +75,16 @@ def _model_folder(start: str) -> tuple[Path, dict[str, Any]]:
     if "format" not in read_json(folder / "config.json"):
         return load_run(folder).model_folder(), _about(folder)
     depth = start_name(start).count("/")
-    of_a_run = depth and (folder.parents[depth - 1] / CONFIG).exists()
-    return folder, _about(folder.parents[depth - 1], folder) if of_a_run else {}
+    if depth and (folder.parents[depth - 1] / CONFIG).exists():
+        return folder, _about(folder.parents[depth - 1], folder)
+    return folder, _from_card(folder / CARD) if (folder / CARD).exists() else {}
+
+
+def _from_card(path: Path) -> dict[str, Any]:
+    """Of a model that travels with the library, whose runs lie elsewhere."""
+    card = read_json(path)
+    names = ("preset", "task", "options", "seed", "epochs", "best_epoch", "before")
+    return {name: card[name] for name in names if name in card}
 
 
 def _about(run: Path, model: Path | None = None) -> dict[str, Any]:
