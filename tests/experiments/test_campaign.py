@@ -504,6 +504,7 @@ def test_an_easier_task_is_compared_with_nothing():
     assert row["cells"][4]["ours"] == "90.00*"
     assert claims_of(table_rows([easy])) == []
     assert "99.00 % (epochs = 3, data.options.level = easy)" in in_words(list(rows.values()))
+    assert in_words(table_rows([a_run("lra-text-s4d-small", 0, 0.8)])).startswith("small S4D on text 80.00 %")
 
 
 def test_a_run_that_is_made_twice_is_no_second_seed():
@@ -562,6 +563,10 @@ def test_runs_of_the_table_may_begin_with_the_weights_of_another(places: dict[st
     nowhere = run_full("lra", start="nowhere", say=told.append, **slice_)
     assert len(nowhere.data["runs"]) == 2
     assert any("start = 'nowhere' holds neither a run nor a saved model" in line for line in told)
+    two: dict[str, Any] = {**slice_, "only": ["lra-text-s5ptd", "lra-listops-s5ptd"]}
+    both = run_full("lra", start=str(first), say=told.append, **two)
+    assert any("lra-text-s5ptd-from" in line and "cannot begin: the weights of start" in line for line in told)
+    assert {line["name"] for line in both.data["runs"]} >= {first.name, name}
 
 
 @pytest.mark.slow

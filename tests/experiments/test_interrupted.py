@@ -212,6 +212,8 @@ def test_one_record_is_for_one_command_at_a_time(tmp_path: Path):
         hold("robustness")
         with pytest.raises(RecordError, match="another command is at work on the record of lra"):
             hold("lra")
+        with pytest.raises(RecordError, match="another command is at work on the record of lra"):
+            run_full("lra", runs=tmp_path / "runs", records=tmp_path / "records", minutes=1e-9)
     hold("lra")
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match="is a file: name a folder"):

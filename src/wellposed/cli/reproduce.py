@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,7 +56,7 @@ def reproduce(
         slim: With --full, keep only what going on needs: a tenth of the space.
     """
     from wellposed.experiments import NAMES, get, run, run_full
-    from wellposed.experiments._registry import check_full, going_on
+    from wellposed.experiments._registry import check_full
     from wellposed.records import save_record
     from wellposed.report import read_records
 
@@ -79,11 +78,10 @@ def reproduce(
     done: list[str] = []
     with keeping(lambda: _kept_runs(names[0], folder, runs) if full else _kept(done, folder)):
         for name in names or NAMES:
-            with going_on(folder, name) if full else nullcontext():
-                if full:
-                    run_full(name, say=print, **options)
-                else:
-                    save_record(run(name, track=track_steps(name), brief=not names), folder)
+            if full:
+                run_full(name, say=print, **options)
+            else:
+                save_record(run(name, track=track_steps(name), brief=not names), folder)
             done.append(name)
     print(f"report: {show_verdicts(read_records(folder), out)}")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
 from wellposed._files import check_folder
 from wellposed.errors import WellposedError
 from wellposed.experiments import NAMES, Record, get, run, run_full, save_record
-from wellposed.experiments._registry import going_on, told
+from wellposed.experiments._registry import told
 from wellposed.train._config import Precision
 
 
@@ -21,10 +20,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         get(asked.name)
         check_folder(asked.records)  # before anything runs
-        with going_on(asked.records, asked.name) if asked.full else nullcontext():
-            record = _made(asked)
+        record = _made(asked)
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
+    except BrokenPipeError:  # of ``| head``
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         kept = f"; {told(asked.records, asked.name)}; the same command goes on" if asked.full else ""
         raise SystemExit(f"wellposed: stopped{kept}") from None

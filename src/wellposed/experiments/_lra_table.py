@@ -112,11 +112,14 @@ def in_words(rows: Sequence[dict[str, Any]]) -> str:
     """The same as a sentence."""
     words = []
     for row in rows:
-        _, task, layer = plain_name(row["preset"]).split("-", 2)
+        _, task, name = plain_name(row["preset"]).split("-", 2)
+        layer = name.removesuffix("-small")
         beside = "" if row["published"] is None else f" (published {row['published']:.2f})"
         if is_another_task(row["changed"]):
             beside = f" ({row['changed']})"
-        words.append(f"{NAMES.get(layer, layer)} on {task} {with_spread(row)} %{beside}")
+        words.append(
+            f"{'small ' if layer != name else ''}{NAMES.get(layer, layer)} on {task} {with_spread(row)} %{beside}"
+        )
     return "; ".join(words) + ". " if words else ""
 
 

@@ -100,33 +100,32 @@ def run_full(
     """
     experiment, began = get(name), time.monotonic()
     _check_slice(minutes, seeds)
-    if records is not None:
-        make_folder(_no_file(check_folder(records)))  # before anything is trained
-    campaign = Campaign(
-        check_full(name, runs),
-        data,
-        deadline=float("inf") if minutes is None else began + 60 * minutes,
-        device=device,
-        seeds=tuple(dict.fromkeys(experiment.seeds if seeds is None else seeds)),
-        epochs=None if epochs is None else positive_int(epochs, "epochs"),
-        precision=precision,
-        start=start,
-        only=_presets(only),
-        before=_before(records, f"{name}{FULL}", tiny=tiny),
-        at_once=positive_int(at_once, "at_once"),
-        tiny=tiny,
-        slim=slim,
-        say=say,
-    )
-    from_ = start_name(start) if start else ""
-    given = {"seeds": seeds or (), "epochs": [epochs or ""], "precision": [precision or ""], "only": only}
-    command = _command(name, given | {"start": [from_]}, tiny=tiny)
-    try:
-        with exiting_on_sigterm():
-            return _saved(_full_record(name, campaign, command, began), records)
-    except (KeyboardInterrupt, SystemExit):  # as if the time were up, with a record
-        _saved(_full_record(name, replace(campaign, deadline=began), command, began), records)
-        raise
+    with going_on(records, name):  # what is wrong with the folder is found before anything is trained
+        campaign = Campaign(
+            check_full(name, runs),
+            data,
+            deadline=float("inf") if minutes is None else began + 60 * minutes,
+            device=device,
+            seeds=tuple(dict.fromkeys(experiment.seeds if seeds is None else seeds)),
+            epochs=None if epochs is None else positive_int(epochs, "epochs"),
+            precision=precision,
+            start=start,
+            only=_presets(only),
+            before=_before(records, f"{name}{FULL}", tiny=tiny),
+            at_once=positive_int(at_once, "at_once"),
+            tiny=tiny,
+            slim=slim,
+            say=say,
+        )
+        from_ = start_name(start) if start else ""
+        given = {"seeds": seeds or (), "epochs": [epochs or ""], "precision": [precision or ""], "only": only}
+        command = _command(name, given | {"start": [from_]}, tiny=tiny)
+        try:
+            with exiting_on_sigterm():
+                return _saved(_full_record(name, campaign, command, began), records)
+        except (KeyboardInterrupt, SystemExit):  # as if the time were up, with a record
+            _saved(_full_record(name, replace(campaign, deadline=began), command, began), records)
+            raise
 
 
 def _command(name: str, given: Mapping[str, Sequence[Any]], *, tiny: bool) -> str:
@@ -203,11 +202,13 @@ def told(records: Path, name: str) -> str:
 
 
 @contextmanager
-def going_on(records: Path, name: str) -> Iterator[None]:
+def going_on(records: Path | None, name: str) -> Iterator[None]:
     """Hold the record of a full form until it is saved: of two commands the later would undo what the other adds."""
     with ExitStack() as held:
         try:
-            held.enter_context(locked(make_folder(_no_file(records)) / f".{name}.lock", wait=False))
+            if records is not None:
+                folder = make_folder(_no_file(check_folder(records)))
+                held.enter_context(locked(folder / f".{name}.lock", wait=False))
         except BlockingIOError:
             raise RecordError(
                 f"another command is at work on the record of {name} in {records}: wait for it, or name another folder"

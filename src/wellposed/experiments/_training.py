@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wellposed.errors import NotFiniteError, RecordError
+from wellposed.errors import ArgumentError, NotFiniteError, RecordError
 from wellposed.presets._tasks import shape_of
 from wellposed.train import RunConfig, run, sweep
 from wellposed.train._folder import FAILED
@@ -116,6 +116,10 @@ def _train_alone(campaign: Campaign, jobs: Sequence[Job]) -> None:
             campaign.say(f"{job.name} has failed: {error}")
         except RecordError as error:  # nor for a folder that cannot be read or written
             campaign.say(f"{job.name} cannot go on: {error}")
+        except ArgumentError as error:  # weights to start from may be those of another preset
+            if campaign.start is None:
+                raise
+            campaign.say(f"{job.name} cannot begin: {error}")
 
 
 def _minutes(campaign: Campaign) -> float | None:

@@ -76,8 +76,8 @@ def run(track: Callable, seed: int) -> Result:
     words = f"{len(trained)} presets have been trained so far. " if trained else "No preset has been trained yet. "
     more = "; ".join(f"{row['preset']} has {row['parameters'] / row['plain'] - 1:.0%} more" for row in small)
     costs = (
-        "A perturbation costs no parameter, unless blocks have two states, whose real eigenvalues stay real and take a "
-        f"mode each: {more}."
+        "A perturbation costs no parameter, unless blocks have two states, whose eigenvalues it leaves real, so that "
+        f"each takes a mode: {more}."
     )
     fresh = "".join(
         f" {found['name']}, which travels with the library, tells {100 * found['clean']:.1f} % of {found['items']} "

@@ -22,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(line)  # noqa: T201
     except WellposedError as error:
         raise SystemExit(f"wellposed: {error}") from None
+    except BrokenPipeError:  # of ``| head``
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         print("wellposed: stopped", file=sys.stderr)  # noqa: T201
         raise SystemExit(130) from None  # as shells report it
