@@ -28,6 +28,17 @@ def test_the_page_on_weights_to_start_from_says_what_the_record_says():
     assert (card["accuracy"], card["seed"]) == (stages[-1]["test_accuracy"], stages[-1]["seed"])
 
 
+def test_a_stage_that_was_made_again_came_to_the_same():
+    """As the page says: the same config, another commit, another time."""
+    first, again = (
+        json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))["rows"][0]
+        for name in ("stages-pathfinder", "rerun-pathfinder-cpu")
+    )
+    assert first["provenance"]["date"] != again["provenance"]["date"]
+    assert first["provenance"]["commit"] != again["provenance"]["commit"]
+    assert [first[key] for key in ("config", "seed", "curve")] == [again[key] for key in ("config", "seed", "curve")]
+
+
 def test_stages_are_told_of_in_their_order(tmp_path: Path):
     first, second = tmp_path / "first", tmp_path / "second"
     run(config(), first, datasets=splits(), device="cpu", progress=False, summary=False)
