@@ -241,3 +241,19 @@ def test_an_interrupted_save_leaves_the_old_model(saved: Path, monkeypatch: pyte
         small().save_pretrained(saved)
     assert torch.equal(SequenceClassifier.from_pretrained(saved)(tokens), before)
     assert sorted(f.name for f in saved.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_models_that_travel_are_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Unless a folder is called so, and from wherever one is."""
+    monkeypatch.chdir(tmp_path)
+    model = SequenceClassifier.from_pretrained("lra-listops-s5ptd").float()
+    assert model.arguments["d_model"] == 128
+    assert not model.training
+    for name in ("lra-listops-s5", "somewhere/lra-listops-s5ptd", ".."):
+        with pytest.raises(RecordError, match=r"cannot read .*config.json"):
+            SequenceClassifier.from_pretrained(name)
+    with pytest.raises(RecordError, match=r"models that travel with the library are lra-listops-s5ptd, lra-pathfinder"):
+        SequenceClassifier.from_pretrained("lra-listops-s5")
+    own = SequenceClassifier(d_input=1, d_output=2, d_model=4, n_layers=1, seed=0, layer_options={"d_state": 4})
+    own.save_pretrained("lra-listops-s5ptd")
+    assert SequenceClassifier.from_pretrained("lra-listops-s5ptd").arguments["d_model"] == 4

@@ -14,6 +14,7 @@ from torch import Tensor
 from training_toys import MODEL, config, course, slopes, splits, weights
 from wellposed.errors import ArgumentError, RecordError
 from wellposed.nn import SequenceClassifier
+from wellposed.presets import preset
 from wellposed.presets._fingerprint import fingerprint
 from wellposed.train import EvaluationConfig, load_run, run, sweep
 from wellposed.train import _loop as loop
@@ -63,6 +64,16 @@ def test_a_saved_model_is_a_beginning_too(tmp_path: Path):
     run(config(start=str(tmp_path / "model")), tmp_path / "run", datasets=splits(), **QUIET)
     begun = initial(tmp_path / "run")
     assert all(torch.equal(t, begun[name]) for name, t in model.state_dict().items())
+
+
+def test_a_model_that_travels_is_a_beginning_by_its_name():
+    settings = preset("lra-pathfinder-s5ptd-small").replace(start="lra-pathfinder-s5ptd-small")
+    net = SequenceClassifier(d_input=1, d_output=2, **settings.model)
+    about = begin_with_weights(net, settings)
+    assert (about["folder"], about["task"], about["options"]) == (settings.start, "pathfinder", {"source": "generated"})
+    assert about["before"][0]["name"] == "pathfinder-easy-alone"
+    stored = SequenceClassifier.from_pretrained("lra-pathfinder-s5ptd-small").float().state_dict()
+    assert all(torch.equal(t, stored[name]) for name, t in net.state_dict().items())
 
 
 def test_parts_may_be_drawn_anew(earlier: Path, tmp_path: Path):

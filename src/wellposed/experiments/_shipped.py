@@ -22,14 +22,13 @@ from wellposed.experiments._measured import rounded
 from wellposed.experiments._noise_measures import AMPLITUDE, UnderNoise
 from wellposed.experiments._run_facts import changed
 from wellposed.nn import SequenceModel
+from wellposed.nn._pretrained import WEIGHTS
 from wellposed.presets import PRESETS
 from wellposed.train import DataConfig, RunResult
 from wellposed.train._folder import CARD, start_name
 from wellposed.train._result import load_model
 from wellposed.train._splits import load_split
 
-WEIGHTS = Path(__file__).parents[1] / "weights"
-"""One folder a model: ``config.json``, ``model.safetensors``, ``card.json`` and the same in words."""
 LIMIT = 3_000_000
 """Bytes of a model."""
 FRESH = {"listops": {"train": 10, "val": 10, "test": 500}, "pathfinder": {"count": 5000}}
@@ -168,6 +167,6 @@ A model of the wellposed library, trained on {card["task"]} of the Long Range Ar
 ```python
 from wellposed.nn import SequenceClassifier
 
-model = SequenceClassifier.from_pretrained("{card["preset"]}").float()  # the path of this folder
+model = SequenceClassifier.from_pretrained("{card["preset"]}").float()
 ```
 """

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wellposed.errors import WellposedError
-from wellposed.experiments._shipped import WEIGHTS, ship
+from wellposed.experiments._shipped import ship
+from wellposed.nn._pretrained import WEIGHTS
 from wellposed.train import load_run
 
 

@@ -23,6 +23,8 @@ from wellposed.nn._seeded import seeded
 
 _FORMAT = "wellposed-model-1"
 _ARGUMENTS = "arguments"
+WEIGHTS = Path(__file__).parents[1] / "weights"
+"""Trained models that travel with the library: a folder each, with a card that says where it comes from."""
 
 Model = TypeVar("Model", bound="Pretrained")
 
@@ -74,12 +76,16 @@ class Pretrained(nn.Module):
 
     @classmethod
     def from_pretrained(cls: type[Model], folder: str | Path, *, device: Any = None) -> Model:
-        """The model saved there, in its precision, in eval mode, on ``device``."""
+        """The model saved there, in its precision, in eval mode, on ``device``.
+
+        Where there is no such folder, it may be the name of a model that travels with the library.
+        """
         place = torch.get_default_device() if device is None else device
-        file = Path(folder) / "model.safetensors"
-        config = _read_config(Path(folder) / "config.json", cls.__name__)
+        folder = model_folder(folder)
+        file = folder / "model.safetensors"
+        config = _read_config(folder / "config.json", cls.__name__)
         tensors = _read_weights(file, config["sha256"])
-        model = _build(cls, config["arguments"], tensors, Path(folder) / "config.json")
+        model = _build(cls, config["arguments"], tensors, folder / "config.json")
         own = {name: t for name, t in tensors.items() if not name.startswith(f"{_ARGUMENTS}.")}
         fit_modes(model, own)
         try:
@@ -87,6 +93,14 @@ class Pretrained(nn.Module):
         except RuntimeError as error:
             raise RecordError(f"{file} does not fit the model of config.json beside it: {error}") from None
         return model.to(place).eval()
+
+
+def model_folder(name: str | Path) -> Path:
+    """The folder itself, or that of the model that travels under this name where there is none."""
+    folder, travelling = Path(name), WEIGHTS / name
+    if folder.exists() or travelling.name != str(name):
+        return folder
+    return travelling if travelling.is_dir() else folder
 
 
 def _check_same(
@@ -120,7 +134,9 @@ def _read_config(path: Path, name: str) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}") from None
+        names = ", ".join(sorted(each.parent.name for each in WEIGHTS.glob("*/config.json")))
+        hint = "" if path.parent.exists() else f"; models that travel with the library are {names}"
+        raise RecordError(f"cannot read {path}: {error.strerror}{hint}") from None
     except ValueError as error:
         raise RecordError(f"{path} is not JSON, or is damaged: {error}") from None
     if not isinstance(config, dict) or config.get("format") != _FORMAT:

@@ -12,7 +12,7 @@ from torch import Tensor
 from wellposed._files import write_whole
 from wellposed.errors import ArgumentError, RecordError
 from wellposed.nn import SequenceModel
-from wellposed.nn._pretrained import fit_modes
+from wellposed.nn._pretrained import fit_modes, model_folder
 from wellposed.train._config import RunConfig
 from wellposed.train._folder import CARD, CONFIG, EPOCHS, INITIAL, START, has_checkpoint, read_json, start_name
 from wellposed.train._result import is_finished, load_model, load_run
@@ -66,11 +66,11 @@ def noted_start(folder: Path) -> dict[str, Any]:
 
 def _model_folder(start: str) -> tuple[Path, dict[str, Any]]:
     """Where the weights lie, and what is known of the run they come from."""
-    folder = Path(start)
+    folder = model_folder(start)
     if not (folder / "config.json").exists():
         raise RecordError(
             f"start = {start!r} holds neither a run nor a saved model: name the folder of a run, such as runs/NAME, or "
-            "one that save_pretrained has written"
+            "one that save_pretrained has written, or a model that travels with the library"
         )
     if "format" not in read_json(folder / "config.json"):
         return load_run(folder).model_folder(), _about(folder)
