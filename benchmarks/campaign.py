@@ -13,19 +13,21 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from wellposed._files import check_folder, make_folder
 from wellposed.errors import RecordError, WellposedError
 from wellposed.experiments import run_full
+from wellposed.experiments._training import shortened
 from wellposed.presets import preset, tiny
-from wellposed.train import RunConfig, load_run, run
+from wellposed.train import RunConfig, RunResult, load_run, run
+from wellposed.train._machine import check_machine
 
 LEAST_MINUTES = 0.3
 """What is worth beginning a step for."""
 LEARNT = 0.6
-"""Accuracy on medium pictures from which hard ones are learnt: from a model that guesses, nothing is."""
+"""Accuracy on medium pictures that is worth going on from: a model that guesses has learnt nothing."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,15 @@ class Step:
     most: float = float("inf")
 
 
+class NotYetError(WellposedError):
+    """What a step begins with is not there yet, or not good enough."""
+
+
 def full(name: str, experiment: str, *, most: float = float("inf"), start: str | None = None, **options: Any) -> Step:
-    """The full form of an experiment; ``start`` is a run of an earlier step."""
+    """The full form of an experiment; ``start`` is a run of an earlier step, which has to have learnt something."""
 
     def work(now: Slice, minutes: float) -> None:
-        if start is not None and _accuracy(now.runs / start) < (0 if now.tiny else LEARNT):
-            print(f"{name} waits: {start} tells too little to begin with")
-            return
-        begun = None if start is None else str(now.runs / start)
+        begun = None if start is None else str(_finished(now.runs / start, least=0 if now.tiny else LEARNT).folder)
         places: dict[str, Any] = {"runs": now.runs, "data": now.data, "records": now.records, "device": now.device}
         run_full(experiment, minutes=minutes, start=begun, tiny=now.tiny, slim=True, say=print, **places, **options)
 
@@ -75,19 +78,41 @@ def _spelled(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def single(name: str, folder: str, config: Callable[[Path], RunConfig], *, most: float = float("inf")) -> Step:
-    """One run, which a later step begins with or finds in the folder."""
+def single(name: str, folder: str, config: RunConfig, *, after: str | None = None, most: float = float("inf")) -> Step:
+    """One run, which may begin with the one before it, and which a later step begins with or finds in the folder."""
 
     def work(now: Slice, minutes: float) -> None:
-        wanted = config(now.runs)
+        start = None if after is None else str(_finished(now.runs / after).folder)
+        wanted = (tiny(config) if now.tiny else config).replace(start=start)
         options: dict[str, Any] = {"data": now.data, "device": now.device, "progress": False, "summary": False}
-        done = run(tiny(wanted) if now.tiny else wanted, now.runs / folder, minutes=minutes, **options)
-        print(f"{folder}: {done.epoch} of {done.config.epochs} epochs, {_accuracy(done.folder):.2%} on validation")
+        done = run(wanted, now.runs / folder, minutes=minutes, **options)
+        print(f"{folder}: {done.epoch} of {done.config.epochs} epochs, {_accuracy(done):.2%} on validation")
 
     return Step(name, f"train {folder}", work, most)
 
 
-def easier(layer: str, runs: Path, folder: str, *, after: str | None, epochs: int, **pictures: Any) -> RunConfig:
+def _finished(folder: Path, least: float = 0.0) -> RunResult:
+    """The run of an earlier step: what goes on from it may not change under its feet."""
+    try:
+        done = load_run(folder)
+    except RecordError:
+        raise NotYetError(f"{folder} is not begun yet") from None
+    if not done.finished:
+        raise NotYetError(f"{folder} is not finished yet")
+    if _accuracy(done) < least:
+        raise NotYetError(
+            f"{folder} tells {_accuracy(done):.1%} on validation, and {least:.0%} is the least that is worth going on "
+            "from: give it more epochs in the plan, and remove the folder"
+        )
+    return done
+
+
+def _accuracy(done: RunResult) -> float:
+    """The best on validation so far."""
+    return done.metrics.get("val", {}).get("accuracy", 0.0)
+
+
+def easier(layer: str, folder: str, *, epochs: int, **pictures: Any) -> RunConfig:
     """The preset of Pathfinder on easier pictures, at a constant rate; as docs/howto/start-from.md has it."""
     config = preset(f"lra-pathfinder-{layer}")
     return config.replace(
@@ -96,14 +121,13 @@ def easier(layer: str, runs: Path, folder: str, *, after: str | None, epochs: in
         precision="bf16",
         schedule=config.schedule.replace(name="constant", warmup_epochs=0.5),
         data=config.data.replace(options={"source": "generated", **pictures}),
-        start=None if after is None else str(runs / after),
     )
 
 
-def padded(name: str, epochs: int, runs: Path) -> RunConfig:
-    """A preset whose batch norm counts padding, as published code does."""
-    config = preset(name)
-    return config.replace(model={**config.model, "norm_padding": True}, epochs=epochs, precision="bf16")
+def padded(name: str, epochs: int) -> RunConfig:
+    """A preset whose batch norm counts padding, as published code does, cut short as ``--epochs`` does."""
+    config = shortened(preset(name), epochs)
+    return config.replace(model={**config.model, "norm_padding": True}, precision="bf16")
 
 
 def pathfinder(layer: str, epochs: int) -> list[Step]:
@@ -116,7 +140,7 @@ def pathfinder(layer: str, epochs: int) -> list[Step]:
     ]
     step = f"pathfinder-{layer}"
     stages = [
-        single(step, name, partial(easier, layer, folder=name, after=after, **options), most=3)
+        single(step, name, easier(layer, name, **options), after=after, most=5)
         for name, after, options in zip(names, (None, *names), pictures, strict=False)
     ]
     return [*stages, lra(step, f"lra-pathfinder-{layer}", epochs=epochs, start=names[-1])]
@@ -129,11 +153,11 @@ def lra(name: str, preset_name: str, **options: Any) -> Step:
 
 PLAN = (
     *pathfinder("s5ptd", 40),
-    single("text", "lra-text-s4ptd-padding-seed0", partial(padded, "lra-text-s4ptd", 32)),
+    single("text", "lra-text-s4ptd-padding-seed0", padded("lra-text-s4ptd", 40)),
     lra("text", "lra-text-s4ptd", epochs=40, seeds=(0,)),
     full("robustness", "robustness", most=12, at_once=3),
     full("ablation", "ablation", epochs=12, precision="bf16", at_once=3),
-    single("listops", "lra-listops-s5ptd-padding-seed0", partial(padded, "lra-listops-s5ptd", 35)),
+    single("listops", "lra-listops-s5ptd-padding-seed0", padded("lra-listops-s5ptd", 35)),
     lra("image", "lra-image-s5ptd", epochs=80, seeds=(0,)),
     lra("listops", "lra-listops-s4ptd", epochs=40, seeds=(0,)),
     lra("image", "lra-image-s4ptd", epochs=300, seeds=(0,)),
@@ -145,26 +169,21 @@ PLAN = (
 """Epochs are fewer than the paper's where those take hours, schedules shrink with them, and rows of records say so."""
 
 
-def _accuracy(folder: Path) -> float:
-    """The best on validation so far."""
-    try:
-        return load_run(folder).metrics.get("val", {}).get("accuracy", 0.0)
-    except RecordError:
-        return 0.0
-
-
-def work(steps: list[Step], now: Slice) -> None:
-    """One step after the other, until the time is up."""
+def work(steps: list[Step], now: Slice) -> bool:
+    """One step after the other, until the time is up; whether anything could be done."""
+    done = 0
     for step in steps:
         minutes = now.minutes(step.most)
         if minutes < LEAST_MINUTES:
             print(f"the time is up before {step.name}, {step.about}")
-            return
+            return True
         print(f"{step.name}, {step.about}: {minutes:.1f} minutes at most", flush=True)
         try:
             step.work(now, minutes)
+            done += 1
         except WellposedError as error:  # data that are not there, as a rule: the others need not wait for them
             print(f"{step.name} is left: {error}")
+    return done > 0
 
 
 def main() -> None:
@@ -183,12 +202,29 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := [name for name in options.steps if name not in names]:
         parser.error(f"{unknown[0]} is no step of the plan: {', '.join(names)}")
+    if not options.minutes > 0:
+        parser.error(f"--minutes {options.minutes} leaves no time: it is a number above 0")
     steps = [step for step in PLAN if not options.steps or step.name in options.steps]
-    if options.runs is None:
-        print("\n".join(f"{step.name:18} {step.about}" for step in steps))
-        return
+    try:
+        if options.runs is None:
+            print("\n".join(f"{step.name:18} {step.about}" for step in steps))
+        else:
+            _go_on(steps, options)
+    except BrokenPipeError:
+        raise SystemExit(1) from None
+    except (WellposedError, OSError) as error:
+        raise SystemExit(f"campaign: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("campaign: stopped; the same command goes on") from None
+
+
+def _go_on(steps: list[Step], options: argparse.Namespace) -> None:
+    check_machine(options.device)  # what is wrong with the call is no reason to try every step
+    make_folder(check_folder(options.runs))
+    make_folder(check_folder(options.records))
     end = time.monotonic() + 60 * options.minutes
-    work(steps, Slice(options.runs, options.data, options.records, end, options.device, options.tiny))
+    if not work(steps, Slice(options.runs, options.data, options.records, end, options.device, options.tiny)):
+        raise SystemExit("campaign: no step could be worked on")
 
 
 if __name__ == "__main__":

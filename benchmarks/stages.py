@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wellposed._files import check_file, write_whole
-from wellposed.errors import WellposedError
+from wellposed.errors import RecordError, WellposedError
 from wellposed.experiments._measured import rounded
 from wellposed.experiments._run_facts import changed
 from wellposed.presets._fingerprint import fingerprint
@@ -51,6 +51,14 @@ def stage(folder: Path) -> dict[str, Any]:
     )
 
 
+def _before(path: Path) -> list[dict[str, Any]]:
+    """The rows of such a record."""
+    rows = read_json(path).get("rows")
+    if not isinstance(rows, list):
+        raise RecordError(f"{path} tells of no stages: name a file that this script has written")
+    return rows
+
+
 def main() -> None:
     """Print, and with --record keep it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,7 +69,7 @@ def main() -> None:
     try:
         if options.record:
             check_file(options.record)
-        rows = read_json(options.after)["rows"] if options.after else []
+        rows = _before(options.after) if options.after else []
         rows += [stage(folder) for folder in options.runs]
     except WellposedError as error:
         raise SystemExit(f"stages: {error}") from None

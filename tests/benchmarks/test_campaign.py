@@ -5,10 +5,13 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 from subprocesses import python
+from training_toys import config, splits
 from wellposed.presets import PRESETS, preset
 from wellposed.records import load_record
-from wellposed.train import load_run
+from wellposed.train import load_run, run
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"
 CODE = f"import runpy; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
@@ -18,10 +21,12 @@ def test_every_step_is_of_presets_that_there_are():
     script = runpy.run_path(str(SCRIPT))
     named = [word for step in script["PLAN"] for word in step.about.split() if word.startswith("lra-")]
     assert {name.removesuffix("-padding-seed0") for name in named} <= PRESETS.keys()
-    config = script["easier"]("s5ptd", Path("runs"), "easy", after="alone", epochs=2, level="easy", count=1000)
-    assert (config.start, config.data.options["level"]) == (str(Path("runs") / "alone"), "easy")
-    assert config.model == preset("lra-pathfinder-s5ptd").model
-    assert script["padded"]("lra-text-s4ptd", 32, Path()).model["norm_padding"] is True
+    easy = script["easier"]("s5ptd", "easy", epochs=2, level="easy", count=1000)
+    assert (easy.data.options["level"], easy.epochs) == ("easy", 2)
+    assert easy.model == preset("lra-pathfinder-s5ptd").model
+    padded, usual = script["padded"]("lra-text-s4ptd", 40), preset("lra-text-s4ptd")
+    assert padded.model == {**usual.model, "norm_padding": True}
+    assert padded.epochs == 40 < usual.epochs
 
 
 def test_the_plan_is_shown_and_mistyped_steps_are_named():
@@ -40,9 +45,43 @@ def test_a_step_without_its_data_is_left(tmp_path: Path):
         (tmp_path / name).mkdir()
     places = [f"--{name}={tmp_path / name}" for name in ("runs", "data", "records")]
     done = python(CODE, "text", *places, "--minutes", "1", "--device", "cpu")
-    assert done.returncode == 0, done.stderr
-    assert "text is left: " in done.stdout
-    assert done.stdout.count("minutes at most") == 2  # the next one was tried all the same
+    assert done.stdout.count("text is left: ") == 2  # the next one was tried all the same
+    assert (done.returncode, done.stderr) == (1, "campaign: no step could be worked on\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--minutes", "nan"), "--minutes nan leaves no time"),
+        (("--minutes", "0"), "--minutes 0.0 leaves no time"),
+        (("--device", "gpuu"), "gpuu"),
+        (("--records", "nowhere/records"), "there is no folder nowhere"),
+        (("--records", "file"), "File exists: 'file'"),
+    ],
+)
+def test_a_call_that_is_wrong_is_refused_before_the_first_step(options: tuple[str, ...], told: str, tmp_path: Path):
+    (tmp_path / "file").touch()
+    done = python(CODE, "text", "--runs", "runs", *options, cwd=tmp_path)
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "minutes at most" not in done.stdout
+
+
+def test_a_step_waits_for_the_run_that_it_begins_with(tmp_path: Path):
+    """Until that is finished, and has learnt enough."""
+    script = runpy.run_path(str(SCRIPT))
+    finished, NotYetError = script["_finished"], script["NotYetError"]
+    with pytest.raises(NotYetError, match="is not begun yet"):
+        finished(tmp_path / "first")
+    options = {"datasets": splits(), "device": "cpu", "progress": False, "summary": False}
+    run(config(), tmp_path / "first", minutes=1e-6, **options)
+    with pytest.raises(NotYetError, match="first is not finished yet"):
+        finished(tmp_path / "first")
+    done = run(config(), tmp_path / "first", **options)
+    assert finished(tmp_path / "first").folder == done.folder
+    with pytest.raises(NotYetError, match=r"first tells \d+\.\d% on validation, and 110% is the least"):
+        finished(tmp_path / "first", least=1.1)
 
 
 def test_a_slice_goes_through_the_steps_and_the_next_one_goes_on(tmp_path: Path):

@@ -55,6 +55,8 @@ def test_stages_are_told_of_in_their_order(tmp_path: Path):
     assert python(code, "first", "--record", "one.json", cwd=tmp_path).returncode == 0
     assert python(code, "second", "--after", "one.json", "--record", "both.json", cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "both.json").read_text())["rows"] == rows
+    other = python(code, "second", "--after", str(first / "config.json"), cwd=tmp_path)
+    assert "tells of no stages: name a file that this script has written" in other.stderr
     missing = python(code, "nowhere", cwd=tmp_path)
     assert missing.returncode != 0
     assert "stages: nowhere is no folder of a run" in missing.stderr

@@ -249,7 +249,8 @@ def test_models_that_travel_are_known_by_name(tmp_path: Path, monkeypatch: pytes
     model = SequenceClassifier.from_pretrained("lra-listops-s5ptd").float()
     assert model.arguments["d_model"] == 128
     assert not model.training
-    for name in ("lra-listops-s5", "somewhere/lra-listops-s5ptd", ".."):
+    assert SequenceClassifier.from_pretrained("lra-listops-s5ptd/").arguments == model.arguments
+    for name in ("lra-listops-s5", "somewhere/lra-listops-s5ptd", "..", "", "a" * 300):
         with pytest.raises(RecordError, match=r"cannot read .*config.json"):
             SequenceClassifier.from_pretrained(name)
     with pytest.raises(RecordError, match=r"models that travel with the library are lra-listops-s5ptd, lra-pathfinder"):

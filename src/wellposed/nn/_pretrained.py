@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -97,10 +98,16 @@ class Pretrained(nn.Module):
 
 def model_folder(name: str | Path) -> Path:
     """The folder itself, or that of the model that travels under this name where there is none."""
-    folder, travelling = Path(name), WEIGHTS / name
-    if folder.exists() or travelling.name != str(name):
+    folder = Path(name)
+    travelling = WEIGHTS / folder
+    if os.path.exists(folder) or len(folder.parts) != 1 or not os.path.exists(travelling / "config.json"):
         return folder
-    return travelling if travelling.is_dir() else folder
+    return travelling
+
+
+def travelling_models() -> str:
+    """Their names, as an error lists them."""
+    return ", ".join(sorted(path.parent.name for path in WEIGHTS.glob("*/config.json")))
 
 
 def _check_same(
@@ -134,8 +141,7 @@ def _read_config(path: Path, name: str) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        names = ", ".join(sorted(each.parent.name for each in WEIGHTS.glob("*/config.json")))
-        hint = "" if path.parent.exists() else f"; models that travel with the library are {names}"
+        hint = "" if os.path.exists(path.parent) else f"; models that travel with the library are {travelling_models()}"
         raise RecordError(f"cannot read {path}: {error.strerror}{hint}") from None
     except ValueError as error:
         raise RecordError(f"{path} is not JSON, or is damaged: {error}") from None

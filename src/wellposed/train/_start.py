@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 from wellposed._files import write_whole
 from wellposed.errors import ArgumentError, RecordError
 from wellposed.nn import SequenceModel
-from wellposed.nn._pretrained import fit_modes, model_folder
+from wellposed.nn._pretrained import fit_modes, model_folder, travelling_models
 from wellposed.train._config import RunConfig
 from wellposed.train._folder import CARD, CONFIG, EPOCHS, INITIAL, START, has_checkpoint, read_json, start_name
 from wellposed.train._result import is_finished, load_model, load_run
@@ -67,10 +68,10 @@ def noted_start(folder: Path) -> dict[str, Any]:
 def _model_folder(start: str) -> tuple[Path, dict[str, Any]]:
     """Where the weights lie, and what is known of the run they come from."""
     folder = model_folder(start)
-    if not (folder / "config.json").exists():
+    if not os.path.exists(folder / "config.json"):  # false for names that no folder can have, too
         raise RecordError(
             f"start = {start!r} holds neither a run nor a saved model: name the folder of a run, such as runs/NAME, or "
-            "one that save_pretrained has written, or a model that travels with the library"
+            f"one that save_pretrained has written, or one that travels with the library: {travelling_models()}"
         )
     if "format" not in read_json(folder / "config.json"):
         return load_run(folder).model_folder(), _about(folder)
