@@ -127,7 +127,7 @@ def easier(layer: str, folder: str, *, epochs: int, **pictures: Any) -> RunConfi
 def padded(name: str, epochs: int) -> RunConfig:
     """A preset whose batch norm counts padding, as published code does, cut short as ``--epochs`` does."""
     config = shortened(preset(name), epochs)
-    return config.replace(model={**config.model, "norm_padding": True}, precision="bf16")
+    return config.replace(model={**config.model, "norm_padding": True}, precision="bf16", seed=0)
 
 
 def pathfinder(layer: str, epochs: int) -> list[Step]:
@@ -143,7 +143,7 @@ def pathfinder(layer: str, epochs: int) -> list[Step]:
         single(step, name, easier(layer, name, **options), after=after, most=5)
         for name, after, options in zip(names, (None, *names), pictures, strict=False)
     ]
-    return [*stages, lra(step, f"lra-pathfinder-{layer}", epochs=epochs, start=names[-1])]
+    return [*stages, lra(step, f"lra-pathfinder-{layer}", epochs=epochs, seeds=(0,), start=names[-1])]
 
 
 def lra(name: str, preset_name: str, **options: Any) -> Step:
