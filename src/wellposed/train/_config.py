@@ -147,7 +147,10 @@ class RunConfig(Config):
     seed: int = 0
     """Of weights, order and dropout."""
     start: str | None = None
-    """Folder of a run, or of a saved model, whose weights training begins with; drawn ones unless given."""
+    """A run, a saved model, or one that travels with the library: whose weights training begins with.
+
+    Drawn ones unless given.
+    """
     start_except: tuple[str, ...] = ()
     """Parts of the model that are drawn all the same, such as ``("head",)`` where the classes are others."""
     precision: Precision = "tf32"
